@@ -1,0 +1,104 @@
+// What a model is, as plain data: its configuration and the parameters that follow from it. No tensor library is needed
+// here.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace noether::architecture {
+
+enum class Norm { layer, rms };
+enum class Position { learned, rope };
+enum class Activation { gelu, gelu_tanh, relu, silu, prelu };
+/// Which projections get symmetry-breaking biases: queries, values, both.
+enum class Break { none, q, v, qv };
+
+/// The distribution of one symmetry-breaking bias vector over the head's components: mean and deviation go linearly
+/// from the first component to the last. One vector a layer, shared by its heads, drawn once a training step. Source:
+/// arXiv 2601.22257, section 2.
+struct BiasDistribution {
+  double mean_first = 0, mean_last = 0, deviation_first = 0, deviation_last = 0;
+  double mean(std::int64_t component, std::int64_t head_width) const;
+  double deviation(std::int64_t component, std::int64_t head_width) const;
+};
+
+/// A decoder-only transformer, pre-norm: x += attention(norm(x)); x += mlp(norm(x)).
+struct Config {
+  std::string family = "gpt2"; ///< the name of what it was made as; what it computes is said by the fields below
+  std::int64_t layers = 12, heads = 12, kv_heads = 12, width = 768, head_width = 64, hidden = 3072;
+  std::int64_t context = 1024, vocab_size = 50257;
+  Norm norm = Norm::layer;
+  double norm_epsilon = 1e-5;
+  bool biases = true;     ///< ordinary learned biases of the linear layers
+  bool gated_mlp = false; ///< W_down (activation(W_gate x) * W_up x) in place of W_down activation(W_up x)
+  Activation activation = Activation::gelu_tanh;
+  bool tied_head = true; ///< the head is the token embedding
+  Position position = Position::learned;
+  double rope_fraction = 1, rope_base = 10000; ///< the part of each head's components that is rotated
+  Break symmetry_break = Break::none;
+  BiasDistribution q_bias{0.5, 0.5, 0.05, 0.15}, v_bias{0.5, 0.5, 0.05, 0.05};
+
+  bool breaks_q() const { return symmetry_break == Break::q || symmetry_break == Break::qv; }
+  bool breaks_v() const { return symmetry_break == Break::v || symmetry_break == Break::qv; }
+  /// Components of a head that are rotated: rope_fraction of them, an even number; 0 without RoPE.
+  std::int64_t rotated() const;
+};
+
+/// Throws UsageError for what cannot be: "3 heads do not divide a width of 128 (set --heads or --head-width)".
+void validate(const Config& config);
+
+nlohmann::ordered_json to_json(const Config& config);
+/// Throws Error for a missing, unknown or unfit field: "NAME: configuration: layers: expected a positive integer, found
+/// -1".
+Config config_from_json(std::string_view json, const std::string& name);
+
+/// How a fresh parameter is filled.
+struct Initial {
+  double mean = 0, deviation = 0; ///< deviation 0: the constant `mean`
+};
+/// What a parameter is for: decay and per-group reports go by it.
+enum class Group { embedding, attention, mlp, norm, head };
+std::string_view name_of(Group group);
+
+struct Parameter {
+  std::string name; ///< its reading name, "layers/0/attention/W_Q"; the path in files is "/parameters/" + name
+  std::vector<std::int64_t> shape;
+  Group group;
+  Initial initial;
+  std::int64_t offset = 0; ///< first element in the arena
+  std::int64_t count = 0;  ///< product of shape
+  bool is_matrix() const { return shape.size() >= 2; }
+};
+
+/// All parameters in the order of the arena, without gaps. W_Q, W_K and W_V of a layer are neighbours, so that one
+/// product makes all three, and so are W_gate and W_up.
+///
+/// | name | shape |
+/// |---|---|
+/// | embedding/tokens, embedding/positions | [vocab_size, width], [context, width] |
+/// | layers/I/attention/norm_gain, norm_bias | [width] |
+/// | layers/I/attention/W_Q, W_K, W_V | [heads or kv_heads, head_width, width] |
+/// | layers/I/attention/b_Q, b_K, b_V | [heads or kv_heads, head_width] |
+/// | layers/I/attention/W_O, b_O | [width, heads, head_width], [width] |
+/// | layers/I/mlp/norm_gain, norm_bias | [width] |
+/// | layers/I/mlp/W_gate, W_up, b_up | [hidden, width], [hidden, width], [hidden] |
+/// | layers/I/mlp/slope (prelu) | [hidden] |
+/// | layers/I/mlp/W_down, b_down | [width, hidden], [width] |
+/// | head/norm_gain, norm_bias | [width] |
+/// | head/W_U (not tied) | [vocab_size, width] |
+std::vector<Parameter> parameters(const Config& config);
+/// Their total count.
+std::int64_t parameter_count(const Config& config);
+
+/// Floating-point operations a token: forward, and backward at twice that. 2 a multiply-add; matrix products, with the
+/// head, and attention over a full context (a causal mask halves it); elementwise work is left out.
+struct Flops {
+  double forward = 0, train = 0;
+};
+Flops flops_per_token(const Config& config, std::int64_t context);
+
+} // namespace noether::architecture

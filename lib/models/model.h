@@ -1,0 +1,83 @@
+// A transformer in LibTorch's tensors, which are views into the checkpoint's flat arenas: an optimizer works on the
+// arenas, autograd on the views.
+#pragma once
+
+#include "architecture/checkpoint.h"
+#include "models/linear.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace noether::models {
+
+/// One layer's parameters; what a configuration does not have is undefined. qkv, gate_up are views over neighbours in
+/// the arena.
+struct Layer {
+  at::Tensor attention_norm_gain, attention_norm_bias;
+  at::Tensor W_QKV; ///< [(heads + 2 kv_heads) head_width, width]
+  at::Tensor b_QKV; ///< [(heads + 2 kv_heads) head_width]
+  at::Tensor W_O;   ///< [width, heads head_width]
+  at::Tensor b_O;
+  at::Tensor mlp_norm_gain, mlp_norm_bias;
+  at::Tensor W_up; ///< [hidden, width]; gated: [2 hidden, width], gate first
+  at::Tensor b_up, slope;
+  at::Tensor W_down; ///< [width, hidden]
+  at::Tensor b_down;
+};
+
+/// The tensors of a model. Made by bind(); valid as long as the arenas.
+struct Model {
+  architecture::Config config;
+  at::Tensor tokens;    ///< [vocab_size, width]
+  at::Tensor positions; ///< [context, width]
+  std::vector<Layer> layers;
+  at::Tensor head_norm_gain, head_norm_bias;
+  at::Tensor head; ///< [vocab_size, width]; `tokens` where it is tied
+  Precision precision = Precision::f32;
+};
+
+/// Views over `parameters` (as long as parameter_count(config)). With `gradients` (the same length) each view is a leaf
+/// whose .grad is the view over `gradients`: backward() adds to it, so set it to zero before a step.
+Model bind(const architecture::Config& config, architecture::Arena& parameters,
+           architecture::Arena* gradients = nullptr);
+
+/// The symmetry-breaking biases of one step, by layer: [head_width] each; undefined where there is none.
+struct StepBiases {
+  std::vector<at::Tensor> q, v;
+};
+StepBiases mean_biases(const architecture::Config& config);
+/// Drawn from (seed, step, layer): equal on every process and in every micro-batch.
+StepBiases sampled_biases(const architecture::Config& config, std::uint64_t seed, std::uint64_t step);
+StepBiases no_biases(const architecture::Config& config);
+
+/// Keys and values of the positions that were seen, a layer each: [B, kv_heads, context, head_width], `length` of them
+/// filled.
+struct Cache {
+  std::vector<at::Tensor> keys, values;
+  std::int64_t length = 0;
+};
+Cache make_cache(const architecture::Config& config, std::int64_t batch);
+
+/// tokens: [B, T] int64, T <= context (with a cache: length + T <= context). Returns the last norm's output [B, T,
+/// width]. With a cache (no gradients then) the T tokens go on from its positions, and are added to it. Throws Error
+/// when T is too long.
+at::Tensor hidden(const Model& model, const at::Tensor& tokens, const StepBiases& biases, Cache* cache = nullptr);
+
+/// [.., width] -> [.., vocab_size]: logits.
+at::Tensor logits(const Model& model, const at::Tensor& hidden_states);
+
+/// The sum over all targets of the cross-entropy in nats, times `scale`; a target of -1 does not count. The logits of
+/// all positions never exist together: head and cross-entropy are one operation in chunks of rows. tokens, targets: [B,
+/// T] int64. A scalar tensor; backward() adds d(sum * scale) to the gradients. For a mean over a step of several
+/// micro-batches, give scale = 1 / (targets that count in the whole step).
+at::Tensor loss(const Model& model, const at::Tensor& tokens, const at::Tensor& targets, const StepBiases& biases,
+                double scale);
+
+/// The cross-entropy in nats at each target, [B, T] float32, 0 where a target is -1. No gradients.
+at::Tensor token_losses(const Model& model, const at::Tensor& tokens, const at::Tensor& targets,
+                        const StepBiases& biases);
+
+} // namespace noether::models

@@ -1,0 +1,39 @@
+// A file that appears whole or not at all.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace noether::store {
+
+/// Writes beside the target under a temporary name; commit() syncs it, renames it over the target and syncs the folder.
+/// Without commit() the target stays as it was and the temporary file is removed. A target that exists and is not a
+/// regular file (a FIFO, /dev/null) is written as it is. A symbolic link is followed, so that the link stays and its
+/// file is replaced. Mode and umask are respected. Two programs that write the same target never mix: the last rename
+/// wins.
+class AtomicFile {
+public:
+  /// Throws Error: "model.h5: no such folder", "model.h5: permission denied".
+  explicit AtomicFile(const std::string& path);
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&& other) noexcept;
+  ~AtomicFile();
+
+  int descriptor() const { return descriptor_; }
+  bool regular() const { return !temporary_.empty(); }
+  void write(const void* data, std::size_t size);
+  void write(std::string_view text) { write(text.data(), text.size()); }
+  /// Throws Error: "model.h5: no space left on device (the old model.h5 is unchanged)".
+  void commit();
+
+private:
+  std::string path_, target_, temporary_;
+  int descriptor_ = -1;
+};
+
+/// Writes all of it, through short writes and interruptions. A closed pipe ends the program by SIGPIPE as in all of
+/// Unix. Throws Error "NAME: no space left on device".
+void write_all(int descriptor, const void* data, std::size_t size, std::string_view name);
+
+} // namespace noether::store

@@ -1,0 +1,47 @@
+// A byte-level BPE vocabulary as plain data, and how it is read, written and identified.
+#pragma once
+
+#include "store/reader.h"
+#include "store/writer.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace noether::text {
+
+/// How text is cut into words before merging. The patterns are GPT-2's and Llama 3's, exactly.
+enum class PreTokenizer { gpt2, llama3 };
+PreTokenizer pre_tokenizer_of(std::string_view name); ///< Throws UsageError with a suggestion.
+std::string_view name_of(PreTokenizer pre_tokenizer);
+
+struct SpecialToken {
+  std::string spelling;
+  std::uint32_t id;
+};
+
+/// Merges join two adjacent tokens of a word into the token that spells both, the earliest in the list first.
+struct Tokenizer {
+  PreTokenizer pre_tokenizer = PreTokenizer::gpt2;
+  std::vector<std::string> tokens; ///< bytes of each token, by id; a special token's are its spelling
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> merges;
+  std::vector<SpecialToken> special;        ///< by id
+  std::optional<std::uint32_t> end_of_text; ///< the special token that stands between documents
+
+  std::uint32_t vocab_size() const { return static_cast<std::uint32_t>(tokens.size()); }
+  bool is_special(std::uint32_t id) const;
+  /// Bytes of text that a token stands for: its length, and 0 for a special token.
+  std::uint32_t text_bytes(std::uint32_t id) const;
+};
+
+/// The identity of a vocabulary: 32 hexadecimal digits over everything that decides how text is encoded.
+std::string digest(const Tokenizer& tokenizer);
+
+/// Adds the group /tokenizer to a file of any kind (noether-format(5)).
+void put(store::FileWriter& file, const Tokenizer& tokenizer);
+/// Reads the group /tokenizer. Throws Error when it is absent, damaged or does not fit together.
+Tokenizer read_tokenizer(const store::FileReader& file);
+
+} // namespace noether::text
