@@ -29,6 +29,9 @@ struct Tokenizer {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> merges;
   std::vector<SpecialToken> special;        ///< by id
   std::optional<std::uint32_t> end_of_text; ///< the special token that stands between documents
+  /// A word that is a token as a whole becomes that token, whatever the merges make of it ("ignore_merges" of
+  /// tokenizer.json, which Llama 3 sets: some of its tokens are out of the merges' reach).
+  bool whole_words = false;
 
   std::uint32_t vocab_size() const { return static_cast<std::uint32_t>(tokens.size()); }
   bool is_special(std::uint32_t id) const;
@@ -39,7 +42,19 @@ struct Tokenizer {
 /// The identity of a vocabulary: 32 hexadecimal digits over everything that decides how text is encoded.
 std::string digest(const Tokenizer& tokenizer);
 
-/// Adds the group /tokenizer to a file of any kind (noether-format(5)).
+/// What is wrong with `tokenizer`, in a few words; nothing when it fits together: ids below 2^31, all 256 bytes are
+/// tokens, a merge joins two tokens into one that spells both, no two ordinary tokens and no two special ones have the
+/// same bytes.
+std::optional<std::string> fault(const Tokenizer& tokenizer);
+
+/// Adds the group /tokenizer to a file of any kind (noether-format(5)):
+///
+///   /tokenizer            attributes: type "bpe"; pre_tokenizer "gpt2" or "llama3"; whole_words 0 or 1;
+///                         end_of_text: id of the token between documents, or -1; digest: see above
+///   /tokenizer/bytes      uint8 [all]: the bytes of all tokens, in order of their ids
+///   /tokenizer/offsets    uint64 [vocab_size + 1]: token i is bytes[offsets[i]] .. bytes[offsets[i + 1] - 1]
+///   /tokenizer/merges     uint32 [merges, 2]: ids of the left and right token, first merge first
+///   /tokenizer/special    uint32 [special tokens]: their ids, ascending
 void put(store::FileWriter& file, const Tokenizer& tokenizer);
 /// Reads the group /tokenizer. Throws Error when it is absent, damaged or does not fit together.
 Tokenizer read_tokenizer(const store::FileReader& file);
