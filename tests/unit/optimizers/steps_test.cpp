@@ -1,0 +1,280 @@
+// Steps against PyTorch's and the ECD authors' numbers, and the properties that every optimizer over an arena must
+// have.
+#include "base/error.h"
+#include "optimizers/optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <random>
+#include <sstream>
+
+namespace noether::optimizers {
+namespace {
+
+// The analytic problem of tests/golden/optimizers.tsv.
+template <class Real> double problem(const std::vector<Real>& t, std::vector<Real>& grad) {
+  double f = 1;
+  for (std::size_t i = 0; i < t.size(); ++i) {
+    const double a = 1 + static_cast<double>(i) / 10, x = static_cast<double>(t[i]);
+    f += a * x * x / 2 + 0.0125 * x * x * x * x;
+    grad[i] = static_cast<Real>(a * x + 0.05 * x * x * x);
+  }
+  return f;
+}
+const std::vector<Segment> kTensors = {{0, 30, true}, {30, 7, true}, {37, 12, true}};
+
+StepResult step(const Optimizer& o, const Arena<float>& a, const Hyperparameters& h, const StepContext& c) {
+  return o.step(a, h, c);
+}
+StepResult step(const Optimizer& o, const Arena<double>& a, const Hyperparameters& h, const StepContext& c) {
+  return o.step64(a, h, c);
+}
+
+struct Golden {
+  std::string optimizer;
+  Hyperparameters h;
+  std::vector<double> loss;
+  std::map<int, std::vector<double>> theta;
+};
+
+std::map<std::string, Golden> read_golden() {
+  std::ifstream file(NOETHER_TEST_DATA "/optimizers.tsv");
+  std::map<std::string, Golden> all;
+  std::string line, name, what, field;
+  while (std::getline(file, line)) {
+    if (line.starts_with("#")) continue;
+    std::istringstream fields(line);
+    std::getline(fields, name, '\t');
+    std::getline(fields, what, '\t');
+    Golden& golden = all[name];
+    golden.optimizer = name.substr(0, name.find('_'));
+    Hyperparameters& h = golden.h;
+    h.per_tensor = name.find("per_tensor") != std::string::npos;
+    const std::map<std::string, double*> options = {
+        {"lr", &h.lr},       {"weight_decay", &h.weight_decay}, {"beta1", &h.beta1}, {"beta2", &h.beta2},
+        {"eps", &h.epsilon}, {"momentum", &h.momentum},         {"eta", &h.eta},     {"F0", &h.f0},
+        {"nu", &h.nu}};
+    std::vector<double> values;
+    while (std::getline(fields, field, '\t')) {
+      const std::size_t equals = field.find('=');
+      if (equals == std::string::npos)
+        values.push_back(std::stod(field));
+      else if (field.substr(0, equals) == "nesterov")
+        h.nesterov = std::stod(field.substr(equals + 1)) != 0;
+      else
+        *options.at(field.substr(0, equals)) = std::stod(field.substr(equals + 1));
+    }
+    if (what == "loss") golden.loss = values;
+    if (what.starts_with("theta ")) golden.theta[std::stoi(what.substr(6))] = values;
+  }
+  return all;
+}
+
+/// Largest difference from the golden run, relative to 1.
+template <class Real> double difference(const Golden& golden) {
+  const Optimizer& optimizer = optimizer_of(golden.optimizer);
+  std::vector<Real> theta(49), grad(49);
+  std::vector<std::vector<Real>> state(optimizer.state.size(), std::vector<Real>(49));
+  for (std::size_t i = 0; i < 49; ++i) theta[i] = static_cast<Real>(std::sin(static_cast<double>(i + 1)));
+  Arena<Real> arena{theta.data(), grad.data(), {}, kTensors};
+  for (auto& array : state) arena.state.push_back(array.data());
+
+  double worst = 0;
+  std::size_t compared = 0;
+  for (std::uint64_t k = 0; k < 60; ++k) {
+    const double loss = problem(theta, grad);
+    worst = std::max(worst, std::abs(loss - golden.loss.at(k)));
+    step(optimizer, arena, golden.h, {.taken = k, .step = k, .loss = loss});
+    const auto expected = golden.theta.find(static_cast<int>(k) + 1);
+    if (expected == golden.theta.end()) continue;
+    for (std::size_t i = 0; i < 49; ++i, ++compared)
+      worst = std::max(worst, std::abs(static_cast<double>(theta[i]) - expected->second.at(i)));
+  }
+  EXPECT_EQ(compared, 8 * 49u);
+  return worst;
+}
+
+TEST(Steps, AgreeWithTheOtherPrograms) {
+  const auto all = read_golden();
+  ASSERT_EQ(all.size(), 6u);
+  for (const auto& [name, golden] : all) {
+    EXPECT_LT(difference<double>(golden), 1e-9) << name;
+    // float32 rounds each of 60 steps at about 6e-8 of numbers up to 1, and the loss adds 49 of them.
+    EXPECT_LT(difference<float>(golden), 2e-4) << name;
+  }
+}
+
+TEST(Steps, GoldenComparisonCanFail) {
+  auto all = read_golden();
+  for (auto& [name, golden] : all) {
+    golden.h.lr *= 1.001;
+    EXPECT_GT(difference<double>(golden), 1e-6) << name;
+  }
+}
+
+/// A problem large enough for many blocks and several threads, with segments of awkward sizes and a gap.
+struct Large {
+  std::vector<Segment> segments = {
+      {0, 300'001, true}, {300'001, 7, false}, {300'010, 700'000, true}, {1'000'010, 1, false}};
+  std::vector<float> theta, grad;
+  std::vector<std::vector<float>> state;
+  Arena<float> arena;
+
+  explicit Large(const Optimizer& optimizer, unsigned seed = 5) : theta(1'000'011), grad(theta.size()) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal;
+    for (float& x : theta) x = normal(random);
+    for (float& x : grad) x = normal(random);
+    state.assign(optimizer.state.size(), std::vector<float>(theta.size()));
+    arena = {theta.data(), grad.data(), {}, segments};
+    for (auto& array : state) arena.state.push_back(array.data());
+  }
+};
+
+TEST(Steps, DoNotDependOnTheNumberOfThreads) {
+  for (const Optimizer& optimizer : all_optimizers()) {
+    Hyperparameters h = optimizer.defaults;
+    h.weight_decay = 0.1;
+    h.clip = 1;
+    h.nu = 0.5;
+    std::vector<std::vector<float>> results;
+    for (const int threads : {1, 2, 7}) {
+      Large large(optimizer);
+      for (std::uint64_t k = 0; k < 2; ++k)
+        step(optimizer, large.arena, h, {.taken = k, .step = k, .seed = 3, .loss = 5, .threads = threads});
+      large.theta.insert(large.theta.end(), large.state[0].begin(), large.state[0].end());
+      results.push_back(large.theta);
+    }
+    for (std::size_t i = 1; i < results.size(); ++i) EXPECT_TRUE(results[i] == results[0]) << optimizer.name;
+  }
+}
+
+TEST(Steps, LeaveAloneWhatBelongsToNoTensorAndDecayOnlyWhatDecays) {
+  for (const Optimizer& optimizer : all_optimizers()) {
+    Hyperparameters with = optimizer.defaults, without = optimizer.defaults;
+    with.weight_decay = 0.1;
+    without.weight_decay = 0;
+    if (optimizer.name == "ecd") with.per_tensor = without.per_tensor = true;
+    Large a(optimizer), b(optimizer);
+    const std::vector<float> before = a.theta;
+    // ECD's F holds the decay term: the same F in both leaves G and the dot products as the only difference.
+    double squares = 0;
+    for (const Segment& s : a.segments)
+      for (std::int64_t i = s.offset; s.decay && i < s.offset + s.length; ++i)
+        squares += static_cast<double>(before[static_cast<std::size_t>(i)]) *
+                   static_cast<double>(before[static_cast<std::size_t>(i)]);
+    step(optimizer, a.arena, with, {.loss = 9});
+    step(optimizer, b.arena, without, {.loss = 9 + 0.05 * squares});
+    for (const std::size_t gap : {300'008u, 300'009u}) {
+      EXPECT_EQ(a.theta[gap], before[gap]) << optimizer.name;
+      EXPECT_EQ(a.state[0][gap], 0) << optimizer.name;
+    }
+    for (const std::size_t kept : {300'001u, 300'007u, 1'000'010u})
+      EXPECT_EQ(a.theta[kept], b.theta[kept]) << optimizer.name;
+    EXPECT_NE(a.theta[0], b.theta[0]) << optimizer.name;
+  }
+}
+
+TEST(Steps, ClippingIsScalingTheGradient) {
+  for (const Optimizer& optimizer : all_optimizers()) {
+    Hyperparameters clipped = optimizer.defaults, plain = optimizer.defaults;
+    clipped.clip = 10;
+    Large a(optimizer), b(optimizer);
+    const StepResult result = step(optimizer, a.arena, clipped, {.loss = 5});
+    EXPECT_NEAR(result.gradient_norm, 1000, 3) << optimizer.name; // a million standard normals
+    for (float& g : b.grad) g *= static_cast<float>(10 / result.gradient_norm);
+    const StepResult scaled = step(optimizer, b.arena, plain, {.loss = 5});
+    EXPECT_NEAR(scaled.gradient_norm, 10, 1e-4);
+    // One rounding more, in float32, of gradients of about 0.01.
+    for (std::size_t i = 0; i < a.theta.size(); i += 997) EXPECT_NEAR(a.theta[i], b.theta[i], 2e-6) << optimizer.name;
+  }
+}
+
+TEST(Steps, ChangeNothingWhenAGradientIsNotFinite) {
+  for (const Optimizer& optimizer : all_optimizers())
+    for (const float bad : {std::nanf(""), HUGE_VALF}) {
+      Large large(optimizer);
+      large.grad[700'000] = bad;
+      const auto theta = large.theta;
+      const auto state = large.state;
+      EXPECT_FALSE(std::isfinite(step(optimizer, large.arena, optimizer.defaults, {.loss = 5}).gradient_norm));
+      EXPECT_TRUE(large.theta == theta && large.state == state) << optimizer.name;
+    }
+}
+
+TEST(Ecd, StopsAtItsFloorWithNothingChanged) {
+  const Optimizer& ecd = optimizer_of("ecd");
+  Large large(ecd);
+  const auto theta = large.theta;
+  try {
+    step(ecd, large.arena, ecd.defaults, {.loss = 2});
+    FAIL() << "no error";
+  } catch (const DivergedError& error) {
+    EXPECT_STREQ(error.what(),
+                 "the loss, 2, has come down to F0 = 2: nothing is left to descend; go on with a smaller --f0");
+  }
+  EXPECT_TRUE(large.theta == theta);
+  EXPECT_EQ(large.state[0][0], 0);
+}
+
+// |Theta' - Theta| = dt |P'| and P' is a unit vector up to the force's second order: small steps move dt far.
+TEST(Ecd, MovesByItsStepWhateverTheGradient) {
+  const Optimizer& ecd = optimizer_of("ecd");
+  for (const float size : {1e-3f, 1.0f, 1e3f}) {
+    Large large(ecd);
+    for (float& g : large.grad) g *= size;
+    const auto before = large.theta;
+    Hyperparameters h = ecd.defaults;
+    h.lr = 1e-2;
+    step(ecd, large.arena, h, {.loss = 5});
+    double squares = 0;
+    for (std::size_t i = 0; i < before.size(); ++i)
+      squares += std::pow(static_cast<double>(large.theta[i]) - before[i], 2);
+    // First step: P is along the gradient, so the projected force vanishes and |P'| = 1. Float32 rounds each of a
+    // million moves of 1e-6 at 6e-8 of numbers near 1.
+    EXPECT_NEAR(std::sqrt(squares), 1e-3, 1e-4);
+  }
+}
+
+// P'' = P' + (nu/sqrt N) |P'| z: the angle between P' and P'' has tangent nu, for a million numbers to a per mille.
+TEST(Ecd, BouncesTurnTheMomentumByNu) {
+  const Optimizer& ecd = optimizer_of("ecd");
+  for (const bool per_tensor : {false, true}) {
+    Hyperparameters h = ecd.defaults;
+    h.weight_decay = 1e-6;
+    h.per_tensor = per_tensor;
+    Large straight(ecd), bent(ecd), other(ecd);
+    for (std::uint64_t k = 0; k < 2; ++k) {
+      for (Large* large : {&straight, &bent, &other}) {
+        h.nu = k == 1 && large != &straight ? 0.25 : 0;
+        step(ecd, large->arena, h, {.taken = k, .step = large == &other ? 9u : k, .seed = 1, .loss = 5});
+        for (std::size_t i = 0; i < large->grad.size(); ++i)
+          large->grad[i] = large->theta[i]; // another gradient for step 2
+      }
+    }
+    EXPECT_TRUE(straight.theta == bent.theta); // parameters move before the bounce
+    EXPECT_FALSE(other.state[0] == bent.state[0]);
+    double pp = 0, zz = 0, pz = 0;
+    for (std::size_t i = 0; i < bent.theta.size(); ++i) {
+      const double p = static_cast<double>(straight.state[0][i]), z = static_cast<double>(bent.state[0][i]) - p;
+      pp += p * p, zz += z * z, pz += p * z;
+    }
+    EXPECT_NEAR(std::sqrt(zz / pp), 0.25, 0.001); // 1/sqrt(2e6) = 0.0007 of it is chance
+    EXPECT_NEAR(pz / pp, 0, 0.001);
+  }
+}
+
+TEST(Table, SuggestsANearName) {
+  try {
+    optimizer_of("adam");
+    FAIL() << "no error";
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "no optimizer is called adam (did you mean adamw?); there are adamw, sgdm, ecd");
+  }
+}
+
+} // namespace
+} // namespace noether::optimizers
