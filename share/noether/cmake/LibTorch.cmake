@@ -27,11 +27,27 @@ get_target_property(fmt_include fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
 find_path(fmt_home fmt/format.h HINTS ${fmt_include})
 file(CREATE_LINK ${fmt_home}/fmt ${CMAKE_BINARY_DIR}/fmt-first/fmt SYMBOLIC)
 
+foreach(name torch_cpu c10)
+  add_library(noether_${name} SHARED IMPORTED)
+  set_target_properties(noether_${name} PROPERTIES
+    IMPORTED_LOCATION ${NOETHER_TORCH_ROOT}/lib/lib${name}.so IMPORTED_SONAME lib${name}.so)
+endforeach()
 add_library(noether_libtorch INTERFACE)
 target_include_directories(noether_libtorch INTERFACE ${CMAKE_BINARY_DIR}/fmt-first)
 target_include_directories(noether_libtorch SYSTEM INTERFACE
   ${NOETHER_TORCH_ROOT}/include ${NOETHER_TORCH_ROOT}/include/torch/csrc/api/include)
-target_link_directories(noether_libtorch INTERFACE ${NOETHER_TORCH_ROOT}/lib)
-# The libraries that libtorch_cpu.so itself needs are found at run time by its own path.
-target_link_libraries(noether_libtorch INTERFACE -Wl,--no-as-needed torch_cpu c10 -Wl,--as-needed)
-target_link_options(noether_libtorch INTERFACE -Wl,--allow-shlib-undefined)
+target_link_libraries(noether_libtorch INTERFACE noether_torch_cpu noether_c10)
+# The libraries that libtorch_cpu.so itself needs are found at run time by its own path; with the older kind of run path, ours
+# serves them too.
+target_link_options(noether_libtorch INTERFACE -Wl,--allow-shlib-undefined -Wl,--disable-new-dtags)
+
+# Where the libraries that belong to it lie: its own folder, and those of the packages unpacked beside it.
+file(REAL_PATH ${NOETHER_TORCH_ROOT}/.. NOETHER_TORCH_HOME)
+
+# Its headers take ten seconds a source file; compiled once, three. All rooms with LibTorch use the same.
+file(WRITE ${CMAKE_BINARY_DIR}/torch_headers.cpp "")
+add_library(noether_torch_headers OBJECT ${CMAKE_BINARY_DIR}/torch_headers.cpp)
+target_link_libraries(noether_torch_headers PUBLIC noether_base noether_libtorch)
+target_precompile_headers(noether_torch_headers PRIVATE <ATen/ATen.h> <torch/csrc/autograd/custom_function.h>)
+# So that ccache can tell what a precompiled header was made of.
+target_compile_options(noether_libtorch INTERFACE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
