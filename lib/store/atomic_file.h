@@ -28,8 +28,12 @@ public:
   void commit();
 
 private:
+  void discard();
+  [[noreturn]] void fail(int number) const;
+
   std::string path_, target_, temporary_;
   int descriptor_ = -1;
+  bool existed_ = false;
 };
 
 /// Writes all of it, through short writes and interruptions. A closed pipe ends the program by SIGPIPE as in all of

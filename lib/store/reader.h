@@ -57,9 +57,10 @@ public:
     return {static_cast<const T*>(data), count};
   }
 
+  struct State; ///< store/image.h: for this room alone
+
 private:
   friend class InputStream;
-  struct State;
   explicit FileReader(std::unique_ptr<State> state);
   std::uint64_t checked_count(const std::string& path, std::size_t size) const;
   std::pair<const void*, std::uint64_t> view_bytes(const std::string& path, Type type) const;

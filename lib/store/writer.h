@@ -73,14 +73,17 @@ public:
   }
   void owned_array(const std::string& path, Type type, const Shape& shape, const void* data);
 
-  /// The digest of the content so far (32 hexadecimal digits, XXH3-128): names, types, shapes, bytes and attributes in
-  /// sorted order of paths; provenance and the noether_* attributes are left out. It is stored as root attribute
-  /// noether_digest.
+  /// The digest of the content so far: XXH3-128 as 32 hexadecimal digits, stored as root attribute noether_digest. It
+  /// is taken of lines "PATH\tATTRIBUTE\tTYPE\t[2,3]\tHASH\n" in sorted order: a dataset's own line, where ATTRIBUTE is
+  /// empty, then its attributes'. HASH is the XXH3-128 of the little-endian bytes, TYPE as NumPy says it, or "string".
+  /// Provenance and the noether_* attributes are left out, so equal content has an equal digest whenever and however it
+  /// was made.
   std::string digest() const;
+
+  struct Content; ///< store/content.h: for this room alone
 
 private:
   friend class OutputStream;
-  struct Content;
   std::unique_ptr<Content> content_;
 };
 

@@ -1,0 +1,136 @@
+// Replacing a file whole: a temporary name beside the target, sync, rename, sync of the folder. Extended attributes,
+// access control lists and the owner of the old file are not carried over: a rename makes a new file.
+#include "store/atomic_file.h"
+
+#include "base/error.h"
+#include "store/descriptor.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cerrno>
+#include <utility>
+
+namespace noether::store {
+namespace {
+
+/// 0, or the errno of the write that failed.
+int write_or_errno(int descriptor, const void* data, std::size_t size) {
+  const char* bytes = static_cast<const char*>(data);
+  while (size > 0) {
+    // The kernel takes 2 GiB less a page at once; smaller pieces change nothing.
+    const ssize_t written = ::write(descriptor, bytes, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    bytes += written;
+    size -= static_cast<std::size_t>(written);
+  }
+  return 0;
+}
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+/// The path with symbolic links at its end followed, also when what they name does not exist yet.
+std::string follow_links(std::string path, const std::string& name) {
+  for (int links = 0; links < 40; ++links) {
+    std::string target(4096, '\0');
+    const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
+    if (length < 0) return path; // not a link, or nothing there
+    target.resize(static_cast<std::size_t>(length));
+    path = target.starts_with('/') ? target : folder_of(path) + "/" + target;
+  }
+  throw Error("{}: {}", name, system_reason(ELOOP));
+}
+
+} // namespace
+
+void write_all(int descriptor, const void* data, std::size_t size, std::string_view name) {
+  if (const int number = write_or_errno(descriptor, data, size); number != 0)
+    throw Error("{}: {}", name, system_reason(number));
+}
+
+AtomicFile::AtomicFile(const std::string& path) : path_(path) {
+  struct stat status {};
+  existed_ = ::stat(path.c_str(), &status) == 0;
+  if (!existed_ && errno != ENOENT) throw Error("{}: {}", path, system_reason(errno));
+  if (existed_ && S_ISDIR(status.st_mode)) throw Error("{}: is a folder", path);
+  if (existed_ && !S_ISREG(status.st_mode)) {
+    descriptor_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (descriptor_ < 0) throw Error("{}: {}", path, system_reason(errno));
+    return;
+  }
+  // A rename needs only the folder's permission, but a file that was made read-only is meant to stay.
+  if (existed_ && ::access(path.c_str(), W_OK) != 0) throw Error("{}: {}", path, system_reason(errno));
+  target_ = follow_links(path, path);
+  const std::string folder = folder_of(target_);
+  const std::string base = target_.substr(target_.rfind('/') + 1).substr(0, 200);
+  static std::atomic<unsigned> counter{0};
+  do {
+    temporary_ = fmt::format("{}/.{}.{}-{}.tmp", folder, base, ::getpid(), counter++);
+    descriptor_ =
+        ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, existed_ ? 0600 : 0666);
+  } while (descriptor_ < 0 && errno == EEXIST); // left behind by a process of the same number
+  if (descriptor_ < 0) {
+    temporary_.clear();
+    if (errno == ENOENT || errno == ENOTDIR) throw Error("{}: no such folder", path);
+    throw Error("{}: {}", path, system_reason(errno));
+  }
+  if (existed_ && ::fchmod(descriptor_, status.st_mode & 07777) != 0) {
+    const int number = errno;
+    discard();
+    throw Error("{}: {}", path, system_reason(number));
+  }
+}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)), target_(std::move(other.target_)), temporary_(std::move(other.temporary_)),
+      descriptor_(std::exchange(other.descriptor_, -1)), existed_(other.existed_) {
+  other.temporary_.clear();
+}
+
+AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
+  path_.swap(other.path_);
+  target_.swap(other.target_);
+  temporary_.swap(other.temporary_);
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(existed_, other.existed_);
+  return *this;
+}
+
+AtomicFile::~AtomicFile() { discard(); }
+
+void AtomicFile::discard() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  descriptor_ = -1;
+  temporary_.clear();
+}
+
+void AtomicFile::fail(int number) const {
+  const bool kept = existed_ && regular();
+  throw Error("{}: {}{}", path_, system_reason(number), kept ? fmt::format(" (the old {} is unchanged)", path_) : "");
+}
+
+void AtomicFile::write(const void* data, std::size_t size) {
+  if (const int number = write_or_errno(descriptor_, data, size); number != 0) fail(number);
+}
+
+void AtomicFile::commit() {
+  if (regular()) {
+    if (::fsync(descriptor_) != 0 && errno != EINVAL) fail(errno);
+    if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail(errno);
+    temporary_.clear();
+    // Some network file systems cannot sync a folder; the file itself is safe by then.
+    const Descriptor folder(::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (folder >= 0) ::fsync(folder);
+  }
+  if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR)
+    throw Error("{}: {}", path_, system_reason(errno));
+}
+
+} // namespace noether::store
