@@ -7,6 +7,13 @@
 
 namespace noether::architecture {
 
+namespace detail {
+struct Unmap {
+  std::size_t bytes = 0;
+  void operator()(float* data) const;
+};
+} // namespace detail
+
 /// Zeros when made. On huge pages where the system has them: half a gigabyte is then a few hundred page faults, not 120
 /// 000. Move-only.
 class Arena {
@@ -22,11 +29,7 @@ public:
   std::span<const float> span() const { return {data(), static_cast<std::size_t>(size_)}; }
 
 private:
-  struct Unmap {
-    std::size_t bytes = 0;
-    void operator()(float* data) const;
-  };
-  std::unique_ptr<float, Unmap> data_;
+  std::unique_ptr<float, detail::Unmap> data_;
   std::int64_t size_ = 0;
 };
 

@@ -17,6 +17,15 @@ enum class Activation { gelu, gelu_tanh, relu, silu, prelu };
 /// Which projections get symmetry-breaking biases: queries, values, both.
 enum class Break { none, q, v, qv };
 
+/// From the words that files and command lines use ("gelu-tanh"). Throw UsageError with a suggestion.
+Norm norm_of(std::string_view name);
+Position position_of(std::string_view name);
+Activation activation_of(std::string_view name);
+Break break_of(std::string_view name);
+std::vector<std::string> position_names();
+std::vector<std::string> activation_names();
+std::vector<std::string> break_names();
+
 /// The distribution of one symmetry-breaking bias vector over the head's components: mean and deviation go linearly
 /// from the first component to the last. One vector a layer, shared by its heads, drawn once a training step. Source:
 /// arXiv 2601.22257, section 2.
@@ -85,7 +94,7 @@ struct Parameter {
 /// | layers/I/attention/b_Q, b_K, b_V | [heads or kv_heads, head_width] |
 /// | layers/I/attention/W_O, b_O | [width, heads, head_width], [width] |
 /// | layers/I/mlp/norm_gain, norm_bias | [width] |
-/// | layers/I/mlp/W_gate, W_up, b_up | [hidden, width], [hidden, width], [hidden] |
+/// | layers/I/mlp/W_gate, W_up, b_gate, b_up | [hidden, width], [hidden, width], [hidden], [hidden] |
 /// | layers/I/mlp/slope (prelu) | [hidden] |
 /// | layers/I/mlp/W_down, b_down | [width, hidden], [width] |
 /// | head/norm_gain, norm_bias | [width] |

@@ -40,15 +40,20 @@ std::uint64_t Random::below(std::uint64_t index, std::uint64_t bound) const {
   return static_cast<std::uint64_t>((Wide{bits(index)} * bound) >> 64);
 }
 
-double Random::normal(std::uint64_t index) const {
-  const std::uint64_t pair = index & ~std::uint64_t{1};
-  const double radius = std::sqrt(-2 * std::log1p(-uniform(pair)));
-  const double angle = 2 * std::numbers::pi * uniform(pair + 1);
-  return radius * (index % 2 == 0 ? std::cos(angle) : std::sin(angle));
+std::array<double, 2> Random::normal_pair(std::uint64_t pair) const {
+  const double radius = std::sqrt(-2 * std::log1p(-uniform(2 * pair)));
+  const double angle = 2 * std::numbers::pi * uniform(2 * pair + 1);
+  return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
-void Random::fill_normal(float* out, std::uint64_t count, double mean, double deviation) const {
-  for (std::uint64_t i = 0; i < count; ++i) out[i] = static_cast<float>(mean + deviation * normal(i));
+double Random::normal(std::uint64_t index) const { return normal_pair(index / 2)[index % 2]; }
+
+void Random::fill_normal(float* out, std::uint64_t begin, std::uint64_t count, double mean, double deviation) const {
+  for (std::uint64_t i = 0; i < count;) {
+    const std::array<double, 2> both = normal_pair((begin + i) / 2);
+    for (std::uint64_t k = (begin + i) % 2; k < 2 && i < count; ++k, ++i)
+      out[i] = static_cast<float>(mean + deviation * both[k]);
+  }
 }
 
 } // namespace noether

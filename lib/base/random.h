@@ -34,10 +34,12 @@ public:
   std::uint64_t below(std::uint64_t index, std::uint64_t bound) const;
   /// Standard normal, by Box and Muller: indices 2k and 2k + 1 share one call of the generator.
   double normal(std::uint64_t index) const;
-  /// out[i] = mean + deviation * normal(i), i < count.
-  void fill_normal(float* out, std::uint64_t count, double mean, double deviation) const;
+  /// out[i] = mean + deviation * normal(begin + i), i < count.
+  void fill_normal(float* out, std::uint64_t begin, std::uint64_t count, double mean, double deviation) const;
 
 private:
+  /// normal(2 pair) and normal(2 pair + 1).
+  std::array<double, 2> normal_pair(std::uint64_t pair) const;
   std::array<std::uint32_t, 2> key_;
   std::uint64_t step_;
 };

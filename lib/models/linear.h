@@ -24,4 +24,7 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& W, const at::Tensor& b,
 at::Tensor head_cross_entropy(const at::Tensor& h, const at::Tensor& W, const at::Tensor& targets, double scale,
                               Precision precision);
 
+/// The cross-entropy in nats of each row at its target, [N]; 0 where a target is -1. No gradients.
+at::Tensor head_token_losses(const at::Tensor& h, const at::Tensor& W, const at::Tensor& targets, Precision precision);
+
 } // namespace noether::models

@@ -1,0 +1,122 @@
+// Checkpoints: made, read and written. Parameters go between arena and file without a copy in between.
+#include "architecture/checkpoint.h"
+
+#include "base/error.h"
+#include "base/random.h"
+#include "base/threads.h"
+
+#include <algorithm>
+#include <set>
+
+namespace noether::architecture {
+namespace {
+
+constexpr const char* kParameters = "/parameters/";
+constexpr const char* kOptimizer = "/optimizer/";
+constexpr const char* kHistory = "/history/";
+
+store::Shape file_shape(const Parameter& parameter) { return {parameter.shape.begin(), parameter.shape.end()}; }
+
+/// Reads the arrays of `layout` below `prefix` into an arena; every one must be there, of its shape, and none besides.
+Arena read_arena(const store::FileReader& file, const std::string& prefix, const std::vector<Parameter>& layout) {
+  std::set<std::string> unknown;
+  for (const std::string& path : file.datasets(prefix.substr(0, prefix.size() - 1))) unknown.insert(path);
+  Arena arena(layout.back().offset + layout.back().count);
+  for (const Parameter& parameter : layout) {
+    const std::string path = prefix + parameter.name;
+    if (unknown.erase(path) == 0) throw Error("{}: no dataset {}", file.name(), path);
+    const store::Shape found = file.info(path).shape;
+    if (found != file_shape(parameter))
+      throw Error("{}: {}: expected shape [{}], found [{}]", file.name(), path, fmt::join(parameter.shape, ", "),
+                  fmt::join(found, ", "));
+    file.read(path, store::Type::f32, arena.data() + parameter.offset, static_cast<std::uint64_t>(parameter.count));
+  }
+  if (!unknown.empty()) throw Error("{}: {}: not a parameter of this configuration", file.name(), *unknown.begin());
+  return arena;
+}
+
+void put_arena(store::FileWriter& file, const std::string& prefix, const std::vector<Parameter>& layout,
+               const Arena& arena) {
+  for (const Parameter& parameter : layout)
+    file.array(prefix + parameter.name, store::Type::f32, file_shape(parameter), arena.data() + parameter.offset);
+}
+
+} // namespace
+
+Checkpoint initialise(const Config& config, std::uint64_t seed, int threads) {
+  Checkpoint checkpoint;
+  checkpoint.config = config;
+  checkpoint.layout = parameters(config);
+  const Parameter& last = checkpoint.layout.back();
+  checkpoint.parameters = Arena(last.offset + last.count);
+
+  struct Piece {
+    std::size_t parameter;
+    std::int64_t begin, end;
+  };
+  constexpr std::int64_t kPiece = 1 << 16;
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < checkpoint.layout.size(); ++i)
+    for (std::int64_t begin = 0; begin < checkpoint.layout[i].count; begin += kPiece)
+      pieces.push_back({i, begin, std::min(begin + kPiece, checkpoint.layout[i].count)});
+  parallel_for(static_cast<std::int64_t>(pieces.size()), threads, [&](std::int64_t index) {
+    const Piece& piece = pieces[static_cast<std::size_t>(index)];
+    const Parameter& parameter = checkpoint.layout[piece.parameter];
+    float* out = checkpoint.parameters.data() + parameter.offset;
+    const Initial& initial = parameter.initial;
+    if (initial.deviation == 0)
+      std::fill(out + piece.begin, out + piece.end, static_cast<float>(initial.mean));
+    else
+      Random(seed, Purpose::kInitialise, 0, static_cast<std::uint32_t>(piece.parameter))
+          .fill_normal(out + piece.begin, static_cast<std::uint64_t>(piece.begin),
+                       static_cast<std::uint64_t>(piece.end - piece.begin), initial.mean, initial.deviation);
+  });
+  return checkpoint;
+}
+
+Checkpoint read_checkpoint(const store::FileReader& file, bool with_optimizer) {
+  file.expect(store::kCheckpointFile);
+  Checkpoint checkpoint;
+  checkpoint.name = file.name();
+  checkpoint.digest = file.digest();
+  checkpoint.provenance = file.provenance();
+  checkpoint.config = config_from_json(file.text("/configuration"), file.name());
+  checkpoint.layout = parameters(checkpoint.config);
+  checkpoint.parameters = read_arena(file, kParameters, checkpoint.layout);
+  if (file.has("/tokenizer")) checkpoint.tokenizer = text::read_tokenizer(file);
+  if (checkpoint.tokenizer && checkpoint.tokenizer->vocab_size() > checkpoint.config.vocab_size)
+    throw Error("{}: its tokenizer has {} tokens, beyond the model's vocabulary of {}", file.name(),
+                checkpoint.tokenizer->vocab_size(), checkpoint.config.vocab_size);
+
+  if (file.has("/training")) {
+    checkpoint.training.state = nlohmann::ordered_json::parse(file.text("/training"), nullptr, false);
+    if (!checkpoint.training.state.is_object()) throw Error("{}: /training: expected a JSON object", file.name());
+  }
+  if (with_optimizer && file.has("/optimizer")) {
+    std::set<std::string> names; // /optimizer/NAME/layers/...
+    const std::string prefix = kOptimizer;
+    for (const std::string& path : file.datasets("/optimizer"))
+      names.insert(path.substr(prefix.size(), path.find('/', prefix.size()) - prefix.size()));
+    for (const std::string& name : names)
+      checkpoint.training.optimizer.emplace(name, read_arena(file, prefix + name + "/", checkpoint.layout));
+  }
+  if (file.has("/history"))
+    for (const std::string& path : file.datasets("/history"))
+      checkpoint.training.history[path.substr(std::string(kHistory).size())] = file.read<double>(path);
+  return checkpoint;
+}
+
+store::FileWriter to_file(const Checkpoint& checkpoint, bool with_optimizer) {
+  store::FileWriter file(store::kCheckpointFile);
+  file.text("/configuration", to_json(checkpoint.config).dump());
+  put_arena(file, kParameters, checkpoint.layout, checkpoint.parameters);
+  if (checkpoint.tokenizer) text::put(file, *checkpoint.tokenizer);
+  if (!checkpoint.training.state.is_null()) file.text("/training", checkpoint.training.state.dump());
+  if (with_optimizer)
+    for (const auto& [name, arena] : checkpoint.training.optimizer)
+      put_arena(file, kOptimizer + name + "/", checkpoint.layout, arena);
+  for (const auto& [name, column] : checkpoint.training.history) file.array(kHistory + name, column);
+  return file;
+}
+
+} // namespace noether::architecture

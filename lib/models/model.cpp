@@ -1,0 +1,260 @@
+// The forward pass of the whole family: pre-norm blocks of attention and MLP. Which of their parts a model has is its
+// configuration's matter; the parts are here once. Source: GPT-2 and Llama as published; symmetry-breaking biases:
+// arXiv 2601.22257, section 2.
+#include "models/model.h"
+
+#include "base/error.h"
+#include "base/random.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/outer.h>
+#include <ATen/ops/prelu.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/rms_norm.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/silu.h>
+#include <ATen/ops/zeros.h>
+
+#include <cmath>
+#include <functional>
+#include <map>
+
+namespace noether::models {
+namespace {
+
+using architecture::Activation;
+using architecture::Config;
+
+at::Tensor norm(const Config& config, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& bias) {
+  if (config.norm == architecture::Norm::rms) return at::rms_norm(x, {x.size(-1)}, gain, config.norm_epsilon);
+  return at::layer_norm(x, {x.size(-1)}, gain, bias, config.norm_epsilon);
+}
+
+at::Tensor activate(const Config& config, const at::Tensor& x, const at::Tensor& slope) {
+  switch (config.activation) {
+  case Activation::gelu:
+    return at::gelu(x);
+  case Activation::gelu_tanh:
+    return at::gelu(x, "tanh");
+  case Activation::relu:
+    return at::relu(x);
+  case Activation::silu:
+    return at::silu(x);
+  case Activation::prelu:
+    break;
+  }
+  return at::prelu(x.view({-1, x.size(-1)}), slope).view(x.sizes()); // a slope a feature: prelu's second dimension
+}
+
+/// Cosines and sines of the rotations of positions [begin, begin + count): [count, rotated / 2] each.
+struct Rotation {
+  at::Tensor cosine, sine;
+};
+Rotation rotation(const Config& config, std::int64_t begin, std::int64_t count, const at::TensorOptions& options) {
+  const std::int64_t half = config.rotated() / 2;
+  const at::Tensor exponent =
+      at::arange(half, options.dtype(at::kDouble)).mul(-2.0 / static_cast<double>(config.rotated()));
+  const at::Tensor angle =
+      at::outer(at::arange(begin, begin + count, options.dtype(at::kDouble)),
+                exponent.mul(std::log(config.rope_base)).exp()); // in double: far positions keep their angle
+  return {angle.cos().to(options), angle.sin().to(options)};
+}
+
+/// Rotates the first `rotated` components of each head, pairs (i, i + rotated / 2). x: [B, T, heads, head_width].
+at::Tensor rotate(const at::Tensor& x, std::int64_t rotated, const Rotation& by) {
+  const at::Tensor first = x.slice(-1, 0, rotated / 2), second = x.slice(-1, rotated / 2, rotated);
+  const at::Tensor cosine = by.cosine.unsqueeze(1), sine = by.sine.unsqueeze(1);
+  return at::cat({first * cosine - second * sine, second * cosine + first * sine, x.slice(-1, rotated)}, -1);
+}
+
+at::Tensor attention(const Model& model, std::int64_t index, const at::Tensor& x, const Rotation& by,
+                     const StepBiases& biases, Cache* cache) {
+  const Config& c = model.config;
+  const Layer& layer = model.layers[static_cast<std::size_t>(index)];
+  const std::int64_t B = x.size(0), T = x.size(1);
+  const at::Tensor qkv = linear(x, layer.W_QKV, layer.b_QKV, model.precision);
+  const std::int64_t q_end = c.heads * c.head_width, k_end = q_end + c.kv_heads * c.head_width;
+  at::Tensor q = qkv.slice(-1, 0, q_end).view({B, T, c.heads, c.head_width});
+  at::Tensor k = qkv.slice(-1, q_end, k_end).view({B, T, c.kv_heads, c.head_width});
+  at::Tensor v = qkv.slice(-1, k_end).view({B, T, c.kv_heads, c.head_width});
+  if (c.rotated() > 0) {
+    q = rotate(q, c.rotated(), by);
+    k = rotate(k, c.rotated(), by);
+  }
+  const auto at_layer = static_cast<std::size_t>(index);
+  if (biases.q[at_layer].defined()) q = q + biases.q[at_layer]; // after the rotation
+  if (biases.v[at_layer].defined()) v = v + biases.v[at_layer];
+  q = q.transpose(1, 2);
+  k = k.transpose(1, 2);
+  v = v.transpose(1, 2);
+  bool causal = true;
+  std::optional<at::Tensor> mask;
+  if (cache != nullptr) {
+    const std::int64_t begin = cache->length, end = begin + T;
+    cache->keys[at_layer].slice(2, begin, end).copy_(k);
+    cache->values[at_layer].slice(2, begin, end).copy_(v);
+    k = cache->keys[at_layer].slice(2, 0, end);
+    v = cache->values[at_layer].slice(2, 0, end);
+    causal = begin == 0; // the mask counts from the first query, which is then not the first key
+    if (begin > 0 && T > 1)
+      mask = at::arange(end, x.options().dtype(at::kLong)).unsqueeze(0) <=
+             at::arange(begin, end, x.options().dtype(at::kLong)).unsqueeze(1);
+  }
+  if (c.kv_heads != c.heads) {
+    k = k.repeat_interleave(c.heads / c.kv_heads, 1);
+    v = v.repeat_interleave(c.heads / c.kv_heads, 1);
+  }
+  const at::Tensor y = at::scaled_dot_product_attention(q, k, v, mask, 0.0, causal && T > 1);
+  return linear(y.transpose(1, 2).reshape({B, T, q_end}), layer.W_O, layer.b_O, model.precision);
+}
+
+at::Tensor mlp(const Model& model, const Layer& layer, const at::Tensor& x) {
+  const Config& c = model.config;
+  at::Tensor h = linear(x, layer.W_up, layer.b_up, model.precision);
+  if (c.gated_mlp)
+    h = activate(c, h.slice(-1, 0, c.hidden), layer.slope) * h.slice(-1, c.hidden);
+  else
+    h = activate(c, h, layer.slope);
+  return linear(h, layer.W_down, layer.b_down, model.precision);
+}
+
+StepBiases biases_of(const Config& config,
+                     const std::function<double(const architecture::BiasDistribution&, std::int64_t layer,
+                                                std::int64_t component, bool values)>& value) {
+  StepBiases biases = no_biases(config);
+  const auto fill = [&](std::vector<at::Tensor>& out, const architecture::BiasDistribution& distribution, bool values) {
+    for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+      const at::Tensor vector = at::empty({config.head_width}, at::kFloat);
+      for (std::int64_t i = 0; i < config.head_width; ++i)
+        vector.data_ptr<float>()[i] = static_cast<float>(value(distribution, layer, i, values));
+      out[static_cast<std::size_t>(layer)] = vector;
+    }
+  };
+  if (config.breaks_q()) fill(biases.q, config.q_bias, false);
+  if (config.breaks_v()) fill(biases.v, config.v_bias, true);
+  return biases;
+}
+
+} // namespace
+
+Model bind(const Config& config, architecture::Arena& parameters, architecture::Arena* gradients) {
+  const std::vector<architecture::Parameter> layout = architecture::parameters(config);
+  std::map<std::string, const architecture::Parameter*> by_name;
+  for (const architecture::Parameter& parameter : layout) by_name[parameter.name] = &parameter;
+
+  /// The `names` that the configuration has, which are neighbours in the arena, as one tensor of `shape`.
+  const auto view = [&](std::initializer_list<std::string> names, std::vector<std::int64_t> shape) -> at::Tensor {
+    const auto first = by_name.find(*names.begin());
+    if (first == by_name.end()) return {};
+    const std::int64_t offset = first->second->offset;
+    at::Tensor tensor = at::from_blob(parameters.data() + offset, shape, at::kFloat);
+    if (gradients != nullptr) {
+      tensor.set_requires_grad(true);
+      tensor.mutable_grad() = at::from_blob(gradients->data() + offset, shape, at::kFloat);
+    }
+    return tensor;
+  };
+
+  Model model;
+  model.config = config;
+  const std::int64_t W = config.width, H = config.hidden, Q = config.heads * config.head_width,
+                     QKV = Q + 2 * config.kv_heads * config.head_width, up = config.gated_mlp ? 2 * H : H;
+  model.tokens = view({"embedding/tokens"}, {config.vocab_size, W});
+  model.positions = view({"embedding/positions"}, {config.context, W});
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    const std::string a = fmt::format("layers/{}/attention/", i), m = fmt::format("layers/{}/mlp/", i);
+    Layer layer;
+    layer.attention_norm_gain = view({a + "norm_gain"}, {W});
+    layer.attention_norm_bias = view({a + "norm_bias"}, {W});
+    layer.W_QKV = view({a + "W_Q", a + "W_K", a + "W_V"}, {QKV, W});
+    layer.b_QKV = view({a + "b_Q", a + "b_K", a + "b_V"}, {QKV});
+    layer.W_O = view({a + "W_O"}, {W, Q});
+    layer.b_O = view({a + "b_O"}, {W});
+    layer.mlp_norm_gain = view({m + "norm_gain"}, {W});
+    layer.mlp_norm_bias = view({m + "norm_bias"}, {W});
+    layer.W_up = config.gated_mlp ? view({m + "W_gate", m + "W_up"}, {up, W}) : view({m + "W_up"}, {up, W});
+    layer.b_up = config.gated_mlp ? view({m + "b_gate", m + "b_up"}, {up}) : view({m + "b_up"}, {up});
+    layer.slope = view({m + "slope"}, {H});
+    layer.W_down = view({m + "W_down"}, {W, H});
+    layer.b_down = view({m + "b_down"}, {W});
+    model.layers.push_back(layer);
+  }
+  model.head_norm_gain = view({"head/norm_gain"}, {W});
+  model.head_norm_bias = view({"head/norm_bias"}, {W});
+  model.head = config.tied_head ? model.tokens : view({"head/W_U"}, {config.vocab_size, W});
+  return model;
+}
+
+StepBiases no_biases(const Config& config) {
+  StepBiases biases;
+  biases.q.resize(static_cast<std::size_t>(config.layers));
+  biases.v.resize(static_cast<std::size_t>(config.layers));
+  return biases;
+}
+
+StepBiases mean_biases(const Config& config) {
+  return biases_of(config, [&](const auto& distribution, std::int64_t, std::int64_t i, bool) {
+    return distribution.mean(i, config.head_width);
+  });
+}
+
+StepBiases sampled_biases(const Config& config, std::uint64_t seed, std::uint64_t step) {
+  return biases_of(config, [&](const auto& distribution, std::int64_t layer, std::int64_t i, bool values) {
+    // A layer's values draw after its queries' components, so that one does not depend on whether the other is there.
+    const Random random(seed, Purpose::kBias, step, static_cast<std::uint32_t>(layer));
+    const auto index = static_cast<std::uint64_t>(i + (values ? config.head_width : 0));
+    return distribution.mean(i, config.head_width) +
+           distribution.deviation(i, config.head_width) * random.normal(index);
+  });
+}
+
+Cache make_cache(const Config& config, std::int64_t batch) {
+  Cache cache;
+  for (std::int64_t i = 0; i < config.layers; ++i)
+    for (auto* list : {&cache.keys, &cache.values})
+      list->push_back(at::zeros({batch, config.kv_heads, config.context, config.head_width}, at::kFloat));
+  return cache;
+}
+
+at::Tensor hidden(const Model& model, const at::Tensor& tokens, const StepBiases& biases, Cache* cache) {
+  const Config& c = model.config;
+  const std::int64_t begin = cache != nullptr ? cache->length : 0, T = tokens.size(1);
+  if (begin + T > c.context) throw Error("{} tokens are more than the model's context of {}", begin + T, c.context);
+  at::Tensor x = at::embedding(model.tokens, tokens);
+  if (model.positions.defined()) x = x + model.positions.slice(0, begin, begin + T);
+  const Rotation by = c.rotated() > 0 ? rotation(c, begin, T, x.options().requires_grad(false)) : Rotation{};
+  for (std::int64_t i = 0; i < c.layers; ++i) {
+    const Layer& layer = model.layers[static_cast<std::size_t>(i)];
+    x = x + attention(model, i, norm(c, x, layer.attention_norm_gain, layer.attention_norm_bias), by, biases, cache);
+    x = x + mlp(model, layer, norm(c, x, layer.mlp_norm_gain, layer.mlp_norm_bias));
+  }
+  if (cache != nullptr) cache->length += T;
+  return norm(c, x, model.head_norm_gain, model.head_norm_bias);
+}
+
+at::Tensor logits(const Model& model, const at::Tensor& hidden_states) {
+  return linear(hidden_states, model.head, {}, model.precision);
+}
+
+at::Tensor loss(const Model& model, const at::Tensor& tokens, const at::Tensor& targets, const StepBiases& biases,
+                double scale) {
+  const at::Tensor h = hidden(model, tokens, biases);
+  return head_cross_entropy(h.reshape({-1, h.size(-1)}), model.head, targets.reshape({-1}), scale, model.precision);
+}
+
+at::Tensor token_losses(const Model& model, const at::Tensor& tokens, const at::Tensor& targets,
+                        const StepBiases& biases) {
+  const at::NoGradGuard guard;
+  const at::Tensor h = hidden(model, tokens, biases);
+  return head_token_losses(h.reshape({-1, h.size(-1)}), model.head, targets.reshape({-1}), model.precision)
+      .view(targets.sizes());
+}
+
+} // namespace noether::models
