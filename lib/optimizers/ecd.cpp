@@ -127,9 +127,12 @@ StepResult ecd_step(const Arena<Real>& arena, const Hyperparameters& h, const St
   for_blocks(blocks, count, context.threads, [&](std::size_t, const Block& b) {
     if (first) std::copy(arena.grad + b.begin, arena.grad + b.end, p + b.begin);
     move_pass(arena.theta + b.begin, arena.grad + b.begin, p + b.begin, b.end - b.begin, factors[b.segment]);
-    if (bounce > 0)
-      for (std::int64_t i = b.begin; i < b.end; ++i)
-        p[i] += static_cast<Real>(bounce * random.normal(static_cast<std::uint64_t>(i)));
+    std::array<float, 1024> kick;
+    for (std::int64_t i = b.begin; bounce > 0 && i < b.end; i += std::ssize(kick)) {
+      const std::int64_t piece = std::min(std::ssize(kick), b.end - i);
+      random.fill_normal(kick.data(), static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(piece), 0, bounce);
+      for (std::int64_t k = 0; k < piece; ++k) p[i + k] += static_cast<Real>(kick[static_cast<std::size_t>(k)]);
+    }
   });
   return {.gradient_norm = norm, .distance = distance};
 }
