@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 
 namespace noether::store {
@@ -46,13 +47,12 @@ std::string article(std::string_view kind) {
   return fmt::format("a {}{}", kind, kind == "tokens" || kind == "tensors" ? " file" : "");
 }
 
-/// An open dataset and what its header says, checked as far as it can be before anything is read.
+/// An open dataset and what its header says, which need not be true.
 struct Opened {
   Dataset dataset;
   DataType type;
   Shape shape;
-  std::uint64_t count;   ///< elements
-  const std::byte* data; ///< in the image, when the dataset is contiguous there
+  std::uint64_t count, bytes; ///< elements, and their size in the file's type
 };
 
 std::string where(const FileReader::State& state, const std::string& path) { return state.name + ": " + path; }
@@ -69,33 +69,6 @@ void refuse_unknown_filters(hid_t creation, const std::string& what) {
       throw Error("{} is compressed by filter {} ({}), which this HDF5 library does not have", what, filter,
                   name[0] == '\0' ? "without a name" : name);
   }
-}
-
-/// Refuses what would take more memory than the file can stand for, or would read other files.
-const std::byte* check_storage(const FileReader::State& state, hid_t dataset, std::uint64_t bytes, std::size_t element,
-                               const std::string& what) {
-  const std::uint64_t length = state.image.length;
-  const Properties creation(H5Dget_create_plist(dataset), what);
-  const H5D_layout_t layout = H5Pget_layout(creation);
-  if (layout == H5D_VIRTUAL || H5Pget_external_count(creation) != 0)
-    throw Error("{} has its data in other files, which are not followed", what);
-  std::uint64_t claim = bytes;
-  if (layout == H5D_CHUNKED) {
-    refuse_unknown_filters(creation, what);
-    hsize_t chunk[H5S_MAX_RANK];
-    const int rank = H5Pget_chunk(creation, H5S_MAX_RANK, chunk);
-    std::uint64_t chunk_bytes = element;
-    for (int i = 0; i < rank; ++i)
-      if (__builtin_mul_overflow(chunk_bytes, chunk[i], &chunk_bytes)) chunk_bytes = UINT64_MAX;
-    claim = std::max(claim, chunk_bytes);
-  }
-  if (claim / kLargestRatio > length) throw Error("{} claims {} bytes, in a file of {}", what, claim, length);
-  if (layout != H5D_CONTIGUOUS || bytes == 0) return nullptr;
-  const haddr_t offset = H5Dget_offset(dataset);
-  if (offset == HADDR_UNDEF) return nullptr; // never written: HDF5 makes up the fill value
-  if (offset > length || bytes > length - offset)
-    throw Error("{} lies at {} to {}, beyond the file's end at {}", what, offset, offset + bytes, length);
-  return state.image.bytes() + offset;
 }
 
 bool exists(hid_t file, const std::string& path) {
@@ -143,8 +116,34 @@ Opened open_dataset(const FileReader& reader, const FileReader::State& state, co
   fits = fits && !__builtin_mul_overflow(count, element, &bytes);
   if (!fits) throw Error("{} claims the shape [{}], which is too large", what, fmt::join(shape, ", "));
   if (std::find(shape.begin(), shape.end(), 0U) != shape.end()) count = bytes = 0;
-  const std::byte* data = check_storage(state, dataset, bytes, element, what);
-  return {std::move(dataset), std::move(type), std::move(shape), count, data};
+  return {std::move(dataset), std::move(type), std::move(shape), count, bytes};
+}
+
+/// Call before reading: refuses what would take more memory than the file can stand for, or would read other files.
+/// Returns where the data lies in the image when it is contiguous there, else nothing.
+const std::byte* check_storage(const FileReader::State& state, const Opened& opened, const std::string& what) {
+  const std::uint64_t length = state.image.length;
+  const Properties creation(H5Dget_create_plist(opened.dataset), what);
+  const H5D_layout_t layout = H5Pget_layout(creation);
+  if (layout == H5D_VIRTUAL || H5Pget_external_count(creation) != 0)
+    throw Error("{} has its data in other files, which are not followed", what);
+  std::uint64_t claim = opened.bytes;
+  if (layout == H5D_CHUNKED) {
+    refuse_unknown_filters(creation, what);
+    hsize_t chunk[H5S_MAX_RANK];
+    const int rank = H5Pget_chunk(creation, H5S_MAX_RANK, chunk);
+    std::uint64_t chunk_bytes = H5Tget_size(opened.type);
+    for (int i = 0; i < rank; ++i)
+      if (__builtin_mul_overflow(chunk_bytes, chunk[i], &chunk_bytes)) chunk_bytes = UINT64_MAX;
+    claim = std::max(claim, chunk_bytes);
+  }
+  if (claim / kLargestRatio > length) throw Error("{} claims {} bytes, in a file of {}", what, claim, length);
+  if (layout != H5D_CONTIGUOUS || opened.bytes == 0) return nullptr;
+  const haddr_t offset = H5Dget_offset(opened.dataset);
+  if (offset == HADDR_UNDEF) return nullptr; // never written: HDF5 makes up the fill value
+  if (offset > length || opened.bytes > length - offset)
+    throw Error("{} has its {} bytes at {}, beyond the file's end at {}", what, opened.bytes, offset, length);
+  return state.image.bytes() + offset;
 }
 
 std::optional<Type> our_type(hid_t type) {
@@ -162,13 +161,17 @@ bool is_number(hid_t type) {
   return kind == H5T_INTEGER || kind == H5T_FLOAT;
 }
 
-/// HDF5 would put the nearest value where one does not fit; here that is an error. Infinities and NaN among
-/// floating-point types stay what they are, and an integer may be rounded to a floating-point number.
-H5T_conv_ret_t refuse_misfits(H5T_conv_except_t what, hid_t, hid_t to, void*, void*, void*) {
-  const bool floating = H5Tget_class(to) == H5T_FLOAT;
-  const bool harmless = what == H5T_CONV_EXCEPT_PRECISION ||
-                        (floating && (what == H5T_CONV_EXCEPT_PINF || what == H5T_CONV_EXCEPT_NINF ||
-                                      what == H5T_CONV_EXCEPT_NAN || what == H5T_CONV_EXCEPT_TRUNCATE));
+/// HDF5 would put the nearest value where one does not fit; here that is an error. Among floating-point types
+/// infinities and NaN stay what they are, and an integer may be rounded to a floating-point number.
+H5T_conv_ret_t refuse_misfits(H5T_conv_except_t what, hid_t from, hid_t to, void* value, void*, void*) {
+  const bool out_of_range = what == H5T_CONV_EXCEPT_RANGE_HI || what == H5T_CONV_EXCEPT_RANGE_LOW;
+  bool harmless = what == H5T_CONV_EXCEPT_PRECISION;
+  if (H5Tget_class(to) == H5T_FLOAT && H5Tget_class(from) == H5T_FLOAT) {
+    double number =
+        0; // HDF5 counts infinities among what is out of range where the processor converts, as from double to float
+    if (out_of_range && H5Tequal(from, H5T_NATIVE_DOUBLE) > 0) std::memcpy(&number, value, sizeof number);
+    harmless = !out_of_range || std::isinf(number);
+  }
   return harmless ? H5T_CONV_UNHANDLED : H5T_CONV_ABORT;
 }
 
@@ -236,7 +239,8 @@ std::vector<std::string> read_strings(hid_t file_type, std::uint64_t count, cons
   return strings;
 }
 
-std::vector<std::string> read_strings(const Opened& opened, const std::string& what) {
+std::vector<std::string> read_strings(const FileReader::State& state, const Opened& opened, const std::string& what) {
+  check_storage(state, opened, what);
   return read_strings(opened.type, opened.count, what, [&](hid_t type, void* out) {
     return H5Dread(opened.dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out);
   });
@@ -318,7 +322,7 @@ void FileReader::expect(Kind kind) const {
 
 std::vector<std::string> FileReader::provenance() const {
   if (!has("/provenance")) return {};
-  return read_strings(open_dataset(*this, *state_, "/provenance"), where(*state_, "/provenance"));
+  return read_strings(*state_, open_dataset(*this, *state_, "/provenance"), where(*state_, "/provenance"));
 }
 
 bool FileReader::has(const std::string& path) const {
@@ -375,7 +379,7 @@ std::string FileReader::string(const std::string& path, const std::string& name)
 std::string FileReader::text(const std::string& path) const {
   const Opened opened = open_dataset(*this, *state_, path);
   if (opened.count != 1) throw Error("{}: {} strings, expected one", where(*state_, path), opened.count);
-  return read_strings(opened, where(*state_, path)).front();
+  return read_strings(*state_, opened, where(*state_, path)).front();
 }
 
 void FileReader::read(const std::string& path, Type type, void* out, std::uint64_t count) const {
@@ -383,34 +387,33 @@ void FileReader::read(const std::string& path, Type type, void* out, std::uint64
   const Opened opened = open_dataset(*this, *state_, path);
   if (opened.count != count)
     throw Error("{} has {} elements [{}], expected {}", what, opened.count, fmt::join(opened.shape, ", "), count);
-  if (opened.data != nullptr && H5Tequal(opened.type, hdf5_type(type)) > 0)
-    return copy_out(state_->image, opened.data, out, count * size_of(type), what);
+  const std::byte* data = check_storage(*state_, opened, what);
+  if (data != nullptr && H5Tequal(opened.type, hdf5_type(type)) > 0)
+    return copy_out(state_->image, data, out, count * size_of(type), what);
   read_converted(opened, type, out, what);
 }
 
-std::uint64_t FileReader::checked_count(const std::string& path, std::size_t size) const {
+std::uint64_t FileReader::checked_count(const std::string& path) const {
   const Opened opened = open_dataset(*this, *state_, path);
-  // The file's own type may be narrower than the one asked for, by 8 at most.
-  std::uint64_t bytes = 0;
-  if (__builtin_mul_overflow(opened.count, size, &bytes)) throw Error("{} is too large", where(*state_, path));
+  check_storage(*state_, opened, where(*state_, path));
   return opened.count;
 }
 
 std::pair<const void*, std::uint64_t> FileReader::view_bytes(const std::string& path, Type type) const {
   const Opened opened = open_dataset(*this, *state_, path);
-  const std::uint64_t bytes = opened.count * size_of(type);
-  const bool same = H5Tequal(opened.type, hdf5_type(type)) > 0;
-  const bool aligned = reinterpret_cast<std::uintptr_t>(opened.data) % size_of(type) == 0;
-  if (same && aligned && opened.data != nullptr) return {opened.data, opened.count};
-  const auto [place, fresh] = state_->converted.try_emplace({path, type});
-  if (!fresh) return {place->second.data(), opened.count};
-  std::vector<std::byte> values(bytes);
-  if (same && opened.data != nullptr)
-    std::memcpy(values.data(), opened.data, bytes);
-  else
-    read_converted(opened, type, values.data(), where(*state_, path));
-  place->second = std::move(values);
-  return {place->second.data(), opened.count};
+  const std::byte* data = check_storage(*state_, opened, where(*state_, path));
+  const bool same = data != nullptr && H5Tequal(opened.type, hdf5_type(type)) > 0;
+  if (same && reinterpret_cast<std::uintptr_t>(data) % size_of(type) == 0) return {data, opened.count};
+  std::vector<std::byte>& values = state_->converted[{path, type}];
+  if (values.empty()) {
+    std::vector<std::byte> fresh(opened.count * size_of(type));
+    if (same)
+      std::memcpy(fresh.data(), data, fresh.size());
+    else
+      read_converted(opened, type, fresh.data(), where(*state_, path));
+    values = std::move(fresh);
+  }
+  return {values.data(), opened.count};
 }
 
 } // namespace noether::store

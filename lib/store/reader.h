@@ -46,7 +46,7 @@ public:
   /// The array must hold exactly `count` elements.
   void read(const std::string& path, Type type, void* out, std::uint64_t count) const;
   template <class T> std::vector<T> read(const std::string& path) const {
-    std::vector<T> values(checked_count(path, sizeof(T)));
+    std::vector<T> values(checked_count(path));
     read(path, TypeOf<T>::value, values.data(), values.size());
     return values;
   }
@@ -62,7 +62,7 @@ public:
 private:
   friend class InputStream;
   explicit FileReader(std::unique_ptr<State> state);
-  std::uint64_t checked_count(const std::string& path, std::size_t size) const;
+  std::uint64_t checked_count(const std::string& path) const;
   std::pair<const void*, std::uint64_t> view_bytes(const std::string& path, Type type) const;
   std::unique_ptr<State> state_;
 };

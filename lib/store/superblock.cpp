@@ -48,6 +48,22 @@ std::uint64_t parse(std::string_view block, std::uint64_t location, const std::s
   return length;
 }
 
+/// No control characters, and UTF-8 as far as it goes (its last character may be cut).
+bool is_text(std::string_view bytes) {
+  std::size_t continuations = 0;
+  for (const unsigned char c : bytes) {
+    const bool continuation = (c & 0xC0) == 0x80;
+    if (continuation != (continuations > 0)) return false;
+    if (continuation)
+      --continuations;
+    else if (c >= 0x80)
+      continuations = c >= 0xF0 ? 3 : c >= 0xE0 ? 2 : 1;
+    else if (c == 127 || (c < 32 && c != '\n' && c != '\r' && c != '\t'))
+      return false;
+  }
+  return true;
+}
+
 } // namespace
 
 std::optional<std::uint64_t> hdf5_length(const Peek& peek, const std::string& name) {
@@ -90,13 +106,12 @@ std::string looks_like(std::string_view bytes) {
   if (bytes.size() > 9 && bytes[8] == '{' && little_endian(bytes.substr(0, 8)) < (std::uint64_t{1} << 32))
     return "a safetensors file; see noether convert";
   const std::string_view head = bytes.substr(0, 64);
-  const auto printable = [](unsigned char c) { return c == '\n' || c == '\r' || c == '\t' || (c >= 32 && c != 127); };
-  if (std::all_of(head.begin(), head.end(), printable)) {
-    std::string start(head.substr(0, head.find_first_of("\r\n")));
-    if (start.size() > 20) start = start.substr(0, 20) + "...";
-    const bool ascii = std::all_of(start.begin(), start.end(), [](unsigned char c) { return c >= 32 && c < 127; });
+  if (is_text(head)) {
     if (head.front() == '{' || head.front() == '[') return "looks like JSON";
-    return ascii ? fmt::format("text: \"{}\"", start) : "text";
+    // Only what a terminal can show is repeated.
+    const auto shown = [](char c) { return c >= ' ' && c <= '~'; };
+    const std::string start(head.begin(), std::find_if_not(head.begin(), head.end(), shown));
+    return start.empty() ? "text" : fmt::format("text: \"{}{}\"", start.substr(0, 20), start.size() > 20 ? "..." : "");
   }
   std::string hexadecimal;
   for (const unsigned char c : head.substr(0, 8)) hexadecimal += fmt::format(" {:02x}", c);
