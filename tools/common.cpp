@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <memory>
 #include <new>
 #include <random>
 #include <set>
@@ -58,6 +59,20 @@ std::string with_hyphens(std::string argument) {
   throw UsageError("one argument too many: {}", extra);
 }
 
+/// CLI11's help in our words: programs are run as `noether NAME`, and a flag's opposite is named without CLI11's mark
+/// for it.
+struct HelpFormatter : CLI::Formatter {
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    return CLI::Formatter::make_usage(app, "noether " + (name.empty() ? app->get_name() : name));
+  }
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    std::string name = CLI::Formatter::make_option_name(option, is_positional);
+    const std::string mark = "{false}";
+    for (std::size_t at = name.find(mark); at != std::string::npos; at = name.find(mark)) name.erase(at, mark.size());
+    return name;
+  }
+};
+
 std::string lowered_first(std::string text) {
   if (text.size() > 1 && std::isupper(static_cast<unsigned char>(text[0])) != 0 &&
       std::isupper(static_cast<unsigned char>(text[1])) == 0)
@@ -91,6 +106,7 @@ bool parse(CLI::App& app, int argc, char** argv, Common& common) {
   } catch (const CLI::ParseError& error) {
     throw UsageError("{}", lowered_first(error.what()));
   }
+  if (common.quiet && common.verbose) throw UsageError("--quiet and --verbose contradict each other");
   if (common.seed_text == "random") {
     std::random_device device;
     common.seed = std::uint64_t{device()} << 32 | device();
@@ -143,10 +159,13 @@ TableFormat Common::table_format() const {
 void add_common(CLI::App& app, Common& common, const std::string& example) {
   app.footer(example);
   app.fallthrough();
+  auto formatter = std::make_shared<HelpFormatter>();
+  formatter->column_width(34);
+  app.formatter(formatter);
   app.set_help_flag("-h,--help", "Show this help");
   app.set_version_flag("--version", version_text, "Show the version, libraries and processor features");
-  auto* quiet = app.add_flag("-q,--quiet", common.quiet, "Say nothing but errors");
-  app.add_flag("-v,--verbose", common.verbose, "Say more")->excludes(quiet);
+  app.add_flag("-q,--quiet", common.quiet, "Say nothing but errors");
+  app.add_flag("-v,--verbose", common.verbose, "Say more");
   add_choice(app, "--progress", common.progress, {"auto", "yes", "no"}, "Whether progress is shown");
 }
 

@@ -117,6 +117,10 @@ std::string_view name_of(Group group) {
   return names[static_cast<std::size_t>(group)];
 }
 
+bool Parameter::is_matrix() const {
+  return name.starts_with("embedding/") || name.find("/W_") != std::string::npos;
+}
+
 std::int64_t Config::rotated() const {
   if (position != Position::rope) return 0;
   return 2 * static_cast<std::int64_t>(std::floor(rope_fraction * static_cast<double>(head_width) / 2));
@@ -263,12 +267,16 @@ std::int64_t parameter_count(const Config& config) {
 }
 
 Flops flops_per_token(const Config& c, std::int64_t context) {
-  const double attention = static_cast<double>((2 * c.heads + 2 * c.kv_heads) * c.head_width * c.width);
-  const double mlp = static_cast<double>((c.gated_mlp ? 3 : 2) * c.hidden * c.width);
-  const double scores = static_cast<double>(c.heads * c.head_width * context); // q k and p v, halved by the causal mask
-  const double head = static_cast<double>(c.vocab_size * c.width);
-  const double forward = 2 * (static_cast<double>(c.layers) * (attention + mlp + scores) + head);
-  return {forward, 3 * forward};
+  const auto layers = static_cast<double>(c.layers);
+  const auto projections = static_cast<double>((2 * c.heads + 2 * c.kv_heads) * c.head_width * c.width);
+  const auto scores = static_cast<double>(c.heads * c.head_width * context); // q k and p v, halved by the causal mask
+  Flops flops;
+  flops.attention = 2 * layers * (projections + scores);
+  flops.mlp = 2 * layers * static_cast<double>((c.gated_mlp ? 3 : 2) * c.hidden * c.width);
+  flops.head = 2 * static_cast<double>(c.vocab_size * c.width);
+  flops.forward = flops.attention + flops.mlp + flops.head;
+  flops.train = 3 * flops.forward;
+  return flops;
 }
 
 } // namespace noether::architecture

@@ -80,7 +80,8 @@ struct Parameter {
   Initial initial;
   std::int64_t offset = 0; ///< first element in the arena
   std::int64_t count = 0;  ///< product of shape
-  bool is_matrix() const { return shape.size() >= 2; }
+  /// A weight matrix or an embedding, as against a bias, a gain or a slope: what weight decay usually applies to. (b_Q has two dimensions, and is none.)
+  bool is_matrix() const;
 };
 
 /// All parameters in the order of the arena, without gaps. W_Q, W_K and W_V of a layer are neighbours, so that one
@@ -103,9 +104,10 @@ std::vector<Parameter> parameters(const Config& config);
 /// Their total count.
 std::int64_t parameter_count(const Config& config);
 
-/// Floating-point operations a token: forward, and backward at twice that. 2 a multiply-add; matrix products, with the
-/// head, and attention over a full context (a causal mask halves it); elementwise work is left out.
+/// Floating-point operations a token, 2 a multiply-add: matrix products, the head's among them, and attention over a
+/// full context (which a causal mask halves). Elementwise work is left out. Backward is twice forward.
 struct Flops {
+  double attention = 0, mlp = 0, head = 0; ///< of forward, all layers
   double forward = 0, train = 0;
 };
 Flops flops_per_token(const Config& config, std::int64_t context);

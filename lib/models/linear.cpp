@@ -26,37 +26,37 @@ using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
 /// x W^T + b through oneDNN. x: [N, in] dense, W: [out, in] of any strides.
-at::Tensor onednn_linear(const at::Tensor& x, const at::Tensor& W, const at::Tensor& b) {
+at::Tensor onednn_linear(const at::Tensor& x, const at::Tensor& W, const std::optional<at::Tensor>& b) {
   using Signature = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&, c10::string_view,
                                c10::List<std::optional<at::Scalar>>, std::optional<c10::string_view>);
   static const auto operation =
       c10::Dispatcher::singleton().findSchemaOrThrow("mkldnn::_linear_pointwise", "").typed<Signature>();
   const c10::List<std::optional<at::Scalar>> scalars;
-  return operation.call(x, W, b.defined() ? std::optional(b) : std::nullopt, "none", scalars, std::nullopt);
+  return operation.call(x, W, b, "none", scalars, std::nullopt);
 }
 
 at::Tensor rounded(const at::Tensor& x, Precision precision) {
   return precision == Precision::bf16 ? x.to(at::kBFloat16) : x;
 }
 
-/// x W^T, in float32. Operands are already in the product's precision.
-at::Tensor product(const at::Tensor& x, const at::Tensor& W, const at::Tensor& b = {}) {
-  if (x.scalar_type() == at::kDouble) return at::linear(x, W, b.defined() ? std::optional(b) : std::nullopt);
-  const at::Tensor y = onednn_linear(x, W, b);
-  return y.scalar_type() == at::kBFloat16 ? y.to(at::kFloat) : y;
+/// x W^T + b, in float32 (or x's float64). Operands are already in the product's precision; b goes with float32 alone.
+at::Tensor product(const at::Tensor& x, const at::Tensor& W, const std::optional<at::Tensor>& b = {}) {
+  if (x.scalar_type() == at::kFloat) return onednn_linear(x, W, b);
+  const at::Tensor y = at::linear(x, W, b); // LibTorch takes bfloat16 to oneDNN by itself
+  return x.scalar_type() == at::kBFloat16 ? y.to(at::kFloat) : y;
 }
 
 struct Linear : torch::autograd::Function<Linear> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& W, const at::Tensor& b,
-                            int precision) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& W,
+                            const std::optional<at::Tensor>& b, int precision) {
     const auto kind = static_cast<Precision>(precision);
     const at::Tensor rows = rounded(x, kind);
     context->save_for_backward({kind == Precision::bf16 ? rows : x, W});
     context->saved_data["precision"] = precision;
-    context->saved_data["has_bias"] = b.defined();
-    const at::Tensor y = product(rows, rounded(W, kind), kind == Precision::f32 ? b : at::Tensor());
-    if (kind == Precision::bf16 && b.defined()) return y + b; // not rounded with the product
-    return y;
+    context->saved_data["has_bias"] = b.has_value();
+    if (kind == Precision::f32) return product(rows, W, b);
+    const at::Tensor y = product(rows, rounded(W, kind));
+    return b ? y.add_(*b) : y; // not rounded with the product
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -154,7 +154,8 @@ Precision precision_of(std::string_view name) {
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& W, const at::Tensor& b, Precision precision) {
   const at::Tensor rows = x.reshape({-1, x.size(-1)});
-  const at::Tensor y = Linear::apply(rows, W, b, static_cast<int>(precision));
+  const at::Tensor y =
+      Linear::apply(rows, W, b.defined() ? std::optional(b) : std::nullopt, static_cast<int>(precision));
   std::vector<std::int64_t> shape = x.sizes().vec();
   shape.back() = W.size(0);
   return y.view(shape);

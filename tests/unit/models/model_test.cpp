@@ -1,0 +1,255 @@
+// The model family against other programs' float64 logits, and its gradients against finite differences.
+#include "models/model.h"
+
+#include "architecture/presets.h"
+#include "base/error.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+using namespace noether;
+using namespace noether::architecture;
+using namespace noether::models;
+
+namespace {
+
+std::string golden(const std::string& file) { return std::string(NOETHER_TEST_DATA) + "/models/" + file; }
+
+double largest(const at::Tensor& difference) { return difference.abs().max().item<double>(); }
+
+template <class T> at::Tensor array(const store::FileReader& file, const std::string& path) {
+  const std::vector<T> values = file.read<T>(path);
+  const store::Shape shape = file.info(path).shape;
+  const auto type = std::is_same_v<T, double> ? at::kDouble : at::kLong;
+  return at::from_blob(const_cast<T*>(values.data()), std::vector<std::int64_t>(shape.begin(), shape.end()), type)
+      .clone();
+}
+
+struct Golden {
+  Checkpoint checkpoint;
+  at::Tensor tokens, logits;
+
+  explicit Golden(const std::string& name)
+      : checkpoint(read_checkpoint(store::open_one(golden(name + ".h5"), store::kCheckpointFile), false)) {
+    store::InputStream input(golden(name + "-expected.h5"));
+    const store::FileReader expected = *input.next();
+    tokens = array<std::int64_t>(expected, "/input_ids");
+    logits = array<double>(expected, "/logits");
+  }
+};
+
+/// A small model with every part that `name` and `change` ask for, and large enough weights that nothing is nearly
+/// linear.
+struct Small {
+  Checkpoint checkpoint;
+  Arena gradients;
+  Model model;
+  at::Tensor tokens, targets;
+
+  explicit Small(
+      const std::string& name, const std::function<void(Config&)>& change = [](Config&) {}) {
+    Config config =
+        describe(name, {.layers = 2, .heads = 4, .width = 32, .hidden = 48, .context = 16, .vocab_size = 50});
+    change(config);
+    validate(config);
+    checkpoint = initialise(config, 5, 1);
+    for (const Parameter& parameter : checkpoint.layout)
+      if (parameter.is_matrix())
+        for (float& x : checkpoint.parameters.span().subspan(static_cast<std::size_t>(parameter.offset),
+                                                             static_cast<std::size_t>(parameter.count)))
+          x *= 5;
+    gradients = Arena(checkpoint.parameters.size());
+    model = bind(config, checkpoint.parameters, &gradients);
+    at::manual_seed(3);
+    tokens = at::randint(50, {3, 16}, at::kLong);
+    targets = at::randint(50, {3, 16}, at::kLong);
+  }
+};
+
+const std::vector<std::pair<std::string, std::function<void(Config&)>>>& variants() {
+  static const std::vector<std::pair<std::string, std::function<void(Config&)>>> list{
+      {"gpt2", [](Config&) {}},
+      {"gpt2",
+       [](Config& c) {
+         c.activation = Activation::prelu, c.symmetry_break = Break::qv, c.position = Position::rope,
+         c.rope_fraction = 0.5;
+       }},
+      {"gpt2", [](Config& c) { c.activation = Activation::relu, c.tied_head = false, c.symmetry_break = Break::v; }},
+      {"llama", [](Config& c) { c.kv_heads = 2; }},
+      {"llama",
+       [](Config& c) {
+         c.kv_heads = 1, c.biases = true, c.tied_head = true, c.activation = Activation::gelu, c.head_width = 6;
+       }},
+  };
+  return list;
+}
+
+} // namespace
+
+TEST(Golden, LogitsAreThoseOfOtherPrograms) {
+  // Float32 against float64 through three layers: 1e-4 on logits of order 1.
+  for (const char* name : {"gpt2-tiny", "llama-tiny-gqa", "symmetry-symmetric", "symmetry-bqbv"}) {
+    Golden golden_model(name);
+    const Model model = bind(golden_model.checkpoint.config, golden_model.checkpoint.parameters);
+    const at::NoGradGuard guard;
+    const at::Tensor tokens = golden_model.tokens.dim() == 1 ? golden_model.tokens.unsqueeze(0) : golden_model.tokens;
+    const at::Tensor got = logits(model, hidden(model, tokens, mean_biases(model.config)));
+    EXPECT_LT(largest(got.reshape(golden_model.logits.sizes()) - golden_model.logits), 1e-4) << name;
+  }
+}
+
+TEST(Golden, BiasesMatterToTheirModel) {
+  Golden broken("symmetry-bqbv");
+  const Model model = bind(broken.checkpoint.config, broken.checkpoint.parameters);
+  const at::NoGradGuard guard;
+  const at::Tensor without =
+      logits(model, hidden(model, broken.tokens.reshape({-1, broken.tokens.size(-1)}), no_biases(model.config)));
+  EXPECT_GT(largest(without.reshape(broken.logits.sizes()) - broken.logits), 1e-2);
+}
+
+// Along the gradient the loss rises at the gradient's norm. The central difference errs by h^2 and by the loss'
+// rounding over h, both below 1e-3 of it here.
+TEST(Loss, GradientIsTheDerivative) {
+  for (const auto& [name, change] : variants()) {
+    Small small(name, change);
+    const StepBiases biases = sampled_biases(small.model.config, 1, 2);
+    loss(small.model, small.tokens, small.targets, biases, 1.0 / 48).backward();
+    double norm = 0;
+    for (const float g : small.gradients.span()) norm += static_cast<double>(g) * g;
+    norm = std::sqrt(norm);
+    ASSERT_GT(norm, 0.1);
+    const auto at_distance = [&](double distance) {
+      Arena moved(small.checkpoint.parameters.size());
+      for (std::int64_t i = 0; i < moved.size(); ++i)
+        moved.data()[i] =
+            static_cast<float>(small.checkpoint.parameters.data()[i] + distance * small.gradients.data()[i] / norm);
+      const Model model = bind(small.model.config, moved);
+      return token_losses(model, small.tokens, small.targets, biases).sum(at::kDouble).item<double>() / 48;
+    };
+    const double h = 2e-3;
+    EXPECT_NEAR((at_distance(h) - at_distance(-h)) / (2 * h), norm, 1e-2 * norm)
+        << name; // relu and prelu have kinks, of which some lie between the two points
+  }
+}
+
+// Each tensor by itself, so that one that gets no gradient, or a wrong share of one, is found.
+TEST(Loss, EveryParameterHasItsGradient) {
+  for (const auto& [name, change] : variants()) {
+    Small small(name, change);
+    const StepBiases biases = mean_biases(small.model.config);
+    loss(small.model, small.tokens, small.targets, biases, 1.0 / 48).backward();
+    for (const Parameter& parameter : small.checkpoint.layout) {
+      double norm = 0;
+      for (std::int64_t i = 0; i < parameter.count; ++i)
+        norm += std::pow(small.gradients.data()[parameter.offset + i], 2);
+      norm = std::sqrt(norm);
+      if (parameter.name.ends_with("b_K")) { // softmax does not see a key bias, unless RoPE turns it
+        if (small.model.config.rotated() == 0) {
+          EXPECT_LT(norm, 1e-5) << parameter.name;
+        }
+        continue;
+      }
+      ASSERT_GT(norm, 1e-4) << name << " " << parameter.name;
+      const auto at_distance = [&](double distance) {
+        Arena moved(small.checkpoint.parameters.size());
+        std::copy(small.checkpoint.parameters.span().begin(), small.checkpoint.parameters.span().end(), moved.data());
+        for (std::int64_t i = parameter.offset; i < parameter.offset + parameter.count; ++i)
+          moved.data()[i] = static_cast<float>(moved.data()[i] + distance * small.gradients.data()[i] / norm);
+        const Model model = bind(small.model.config, moved);
+        return token_losses(model, small.tokens, small.targets, biases).sum(at::kDouble).item<double>() / 48;
+      };
+      const double h = 5e-3;
+      // The rounding of 48 losses near 5 is some 1e-7 of their mean, divided by 2 h.
+      EXPECT_NEAR((at_distance(h) - at_distance(-h)) / (2 * h), norm, 2e-2 * norm + 1e-4)
+          << name << " " << parameter.name;
+    }
+  }
+}
+
+TEST(Loss, AccumulatesOverMicroBatchesToTheLargeBatch) {
+  Small small("gpt2");
+  const StepBiases biases = no_biases(small.model.config);
+  loss(small.model, small.tokens, small.targets, biases, 1.0 / 48).backward();
+  std::vector<float> whole(small.gradients.span().begin(), small.gradients.span().end());
+  std::fill(small.gradients.span().begin(), small.gradients.span().end(), 0.0F);
+  for (std::int64_t row = 0; row < 3; ++row)
+    loss(small.model, small.tokens.slice(0, row, row + 1), small.targets.slice(0, row, row + 1), biases, 1.0 / 48)
+        .backward();
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    ASSERT_NEAR(small.gradients.data()[i], whole[i], 1e-6 + 1e-4 * std::abs(whole[i]));
+}
+
+TEST(Loss, ATargetOfMinusOneDoesNotCount) {
+  Small small("llama");
+  const StepBiases biases = no_biases(small.model.config);
+  const at::Tensor each = token_losses(small.model, small.tokens, small.targets, biases);
+  small.targets.select(1, 4).fill_(-1);
+  const double expected = each.sum().item<double>() - each.select(1, 4).sum().item<double>();
+  EXPECT_NEAR(loss(small.model, small.tokens, small.targets, biases, 1).item<double>(), expected, 1e-4 * expected);
+  EXPECT_EQ(largest(token_losses(small.model, small.tokens, small.targets, biases).select(1, 4)), 0);
+}
+
+TEST(Cache, GoesOnWhereItStopped) {
+  for (const auto& [name, change] : variants()) {
+    Small small(name, change);
+    const StepBiases biases = mean_biases(small.model.config);
+    const at::NoGradGuard guard;
+    const at::Tensor whole = hidden(small.model, small.tokens, biases);
+    for (const std::vector<std::int64_t>& pieces : {std::vector<std::int64_t>{16}, {10, 1, 1, 4}, {1, 15}}) {
+      Cache cache = make_cache(small.model.config, 3);
+      std::int64_t begin = 0;
+      for (const std::int64_t count : pieces) {
+        const at::Tensor part = hidden(small.model, small.tokens.slice(1, begin, begin + count), biases, &cache);
+        EXPECT_LT(largest(part - whole.slice(1, begin, begin + count)), 1e-5) << name;
+        begin += count;
+      }
+      EXPECT_EQ(cache.length, 16);
+    }
+  }
+}
+
+TEST(Hidden, DoesNotLookAhead) {
+  for (const auto& [name, change] : variants()) {
+    Small small(name, change);
+    const StepBiases biases = no_biases(small.model.config);
+    const at::NoGradGuard guard;
+    const at::Tensor before = hidden(small.model, small.tokens, biases);
+    small.tokens.select(1, 9).fill_(7);
+    const at::Tensor after = hidden(small.model, small.tokens, biases);
+    EXPECT_LT(largest((after - before).slice(1, 0, 9)), 1e-6)
+        << name; // blocks of another size may sum in another order
+    EXPECT_GT(largest((after - before).slice(1, 9)), 1e-3) << name;
+  }
+}
+
+TEST(Hidden, RefusesMoreThanItsContext) {
+  Small small("gpt2");
+  EXPECT_THROW(hidden(small.model, at::zeros({1, 17}, at::kLong), no_biases(small.model.config)), Error);
+}
+
+TEST(Biases, AreDrawnByStepAndLayer) {
+  Config config = describe("gpt2", {.layers = 2, .width = 64});
+  config.symmetry_break = Break::qv;
+  const StepBiases one = sampled_biases(config, 1, 5), again = sampled_biases(config, 1, 5),
+                   next = sampled_biases(config, 1, 6);
+  EXPECT_TRUE(one.q[0].equal(again.q[0]));
+  EXPECT_FALSE(one.q[0].equal(next.q[0]));
+  EXPECT_FALSE(one.q[0].equal(one.q[1]));
+  // The same draws whether or not the other kind is there.
+  config.symmetry_break = Break::v;
+  EXPECT_TRUE(sampled_biases(config, 1, 5).v[1].equal(one.v[1]));
+  EXPECT_FALSE(sampled_biases(config, 1, 5).q[1].defined());
+
+  // Mean 0.5 and a deviation of 0.05 rising to 0.15, over 4000 steps: within five standard errors.
+  at::Tensor sum = at::zeros({64}, at::kDouble), squares = at::zeros({64}, at::kDouble);
+  for (std::uint64_t step = 0; step < 4000; ++step) {
+    const at::Tensor draw = sampled_biases(config, 9, step).v[0].to(at::kDouble) - 0.5;
+    sum += draw;
+    squares += draw * draw;
+  }
+  EXPECT_LT(largest(sum / 4000), 5 * 0.05 / std::sqrt(4000.0));
+  EXPECT_LT(largest((squares / 4000).sqrt() - 0.05), 5 * 0.05 / std::sqrt(8000.0));
+}
