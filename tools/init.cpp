@@ -24,12 +24,13 @@ bool has_rope(const Config& config) { return config.position == Position::rope; 
 bool breaks_q(const Config& config) { return config.breaks_q(); }
 bool breaks_v(const Config& config) { return config.breaks_v(); }
 
-/// "0.5", or "0.05:0.15" for a linear range over the head's components.
-void parse_range(const std::string& text, double& first, double& last) {
+/// "0.5", or "0.05:0.15" for a linear range over the head's components; nothing is changed where it was not given.
+void parse_range(const char* option, const std::string& text, double& first, double& last) {
+  if (text.empty()) return;
   const std::size_t colon = text.find(':');
   const auto from = parse_real(text.substr(0, colon));
   const auto to = colon == std::string::npos ? from : parse_real(text.substr(colon + 1));
-  if (!from || !to) throw UsageError("expected a number, or FIRST:LAST, found {}", text);
+  if (!from || !to) throw UsageError("{}: expected a number, or FIRST:LAST, found {}", option, text);
   first = *from;
   last = *to;
 }
@@ -168,10 +169,10 @@ int main(int argc, char** argv) {
     if (fraction_option->count() > 0) config.rope_fraction = rope_fraction;
     if (base_option->count() > 0) config.rope_base = rope_base;
     config.symmetry_break = break_of(symmetry_break);
-    if (!q_mean.empty()) parse_range(q_mean, config.q_bias.mean_first, config.q_bias.mean_last);
-    if (!q_deviation.empty()) parse_range(q_deviation, config.q_bias.deviation_first, config.q_bias.deviation_last);
-    if (!v_mean.empty()) parse_range(v_mean, config.v_bias.mean_first, config.v_bias.mean_last);
-    if (!v_deviation.empty()) parse_range(v_deviation, config.v_bias.deviation_first, config.v_bias.deviation_last);
+    parse_range("--q-mean", q_mean, config.q_bias.mean_first, config.q_bias.mean_last);
+    parse_range("--q-deviation", q_deviation, config.q_bias.deviation_first, config.q_bias.deviation_last);
+    parse_range("--v-mean", v_mean, config.v_bias.mean_first, config.v_bias.mean_last);
+    parse_range("--v-deviation", v_deviation, config.v_bias.deviation_first, config.v_bias.deviation_last);
     for (const Refinement& refinement : refinements)
       if (refinement.option->count() > 0 && !refinement.applies(config))
         throw UsageError("{} has no effect without {}", refinement.option->get_name(), refinement.needs);

@@ -1,0 +1,94 @@
+# What a user of `noether init` sees.
+bats_require_minimum_version 1.5.0
+setup() {
+  set -o pipefail
+  cd "$BATS_TEST_TMPDIR"
+}
+small=(--layers 1 --heads 1 --width 8 --context 8 --vocab-size 16)
+
+@test "the same line gives the same bytes, on any number of threads; another seed gives others" {
+  export SOURCE_DATE_EPOCH=0
+  noether init gpt2 "${small[@]}" -o a.h5
+  noether init gpt2 "${small[@]}" > b.h5
+  noether init gpt2 "${small[@]}" -j 3 --seed 1 -o c.h5
+  # Provenance holds the arguments, which differ: the content's digest does not.
+  digest() { h5dump -a /noether_digest "$1" | grep -o '"[0-9a-f]\{32\}"'; }
+  [ "$(digest a.h5)" = "$(digest b.h5)" ]
+  [ "$(digest a.h5)" != "$(digest c.h5)" ]
+  cp a.h5 first.h5
+  noether init gpt2 "${small[@]}" -o a.h5
+  cmp a.h5 first.h5
+}
+
+@test "h5dump opens it, and the names are those of the manual page" {
+  noether init llama --layers 2 --heads 4 --kv-heads 2 --width 32 --vocab-size 16 -o llama.h5
+  run -0 h5dump -n llama.h5
+  for name in embedding/tokens layers/1/attention/W_Q layers/1/attention/W_O layers/1/mlp/W_gate head/norm_gain head/W_U; do
+    [[ "$output" == *"/parameters/$name"* ]]
+  done
+  run -0 h5dump -H -d /parameters/layers/0/attention/W_K llama.h5
+  [[ "$output" == *"( 2, 8, 32 )"* ]]
+}
+
+@test "--dry-run prints GPT-2's published count and makes nothing" {
+  run -0 --separate-stderr noether init gpt2-124m --dry-run
+  [[ "$output" == *$'total\t196\t124439808\t497759232\t'* ]]
+  run -0 --separate-stderr noether init gpt2-124m --dry-run --json
+  [[ "${lines[-1]}" == *'"parameters":124439808,'* ]]
+  run -0 noether init gpt2 --dry-run -o none.h5
+  [ ! -e none.h5 ]
+}
+
+@test "-z makes a zstd frame around the same file" {
+  noether init gpt2 "${small[@]}" -z -o a.h5.zst
+  zstd -dc a.h5.zst > a.h5
+  run -0 h5dump -n a.h5
+}
+
+@test "names with underscores, and numbers as people write them, are taken" {
+  noether init gpt2 --vocab_size 1k --kv_heads=1 --heads 2 --width 16 --layers 1 -o a.h5
+  run -0 h5dump -H -d /parameters/embedding/tokens a.h5
+  [[ "$output" == *"( 1000, 16 )"* ]]
+}
+
+@test "a misuse ends with 2 and one line that says what to do" {
+  check() {
+    run -2 --separate-stderr noether init "${@:2}"
+    [ -z "$output" ]
+    [ "$stderr" = "noether init: $1" ]
+  }
+  check "unknown option --layer (did you mean --layers?)" gpt2 --layer 3
+  check "unknown architecture gpt3 (did you mean gpt2?)" gpt3
+  check "3 heads do not divide a width of 128 (set --heads, or --head-width)" gpt2 --heads 3 --width 128
+  check "--layers: expected a whole number from 1 to 16777216, found 0" gpt2 --layers 0
+  check "--norm-epsilon: expected a finite number above 0 and at most 1, found nan" gpt2 --norm-epsilon nan
+  check "--q-mean has no effect without --break q or qv" gpt2 --q-mean 0.5
+  check "--rope-fraction has no effect without --position rope" gpt2 --rope-fraction 0.5
+  check "--json has no effect without --dry-run" gpt2 --json
+  check "--break: expected none, q, v, qv, found vq (did you mean q or v?)" gpt2 --break vq
+  check "--q-mean: expected a number, or FIRST:LAST, found a:b" gpt2 --break q --q-mean a:b
+}
+
+@test "binary is not written to a terminal" {
+  run -2 script -qec 'noether init gpt2' /dev/null
+  [[ "$output" == *"stdout is a terminal"* ]]
+}
+
+@test "a full disk is an error, and a named target keeps what it held" {
+  run -1 --separate-stderr noether init gpt2 "${small[@]}" -o /dev/full
+  [ "$stderr" = "noether init: /dev/full: no space left on device" ]
+  run -1 bash -c 'noether init gpt2 > /dev/full'
+}
+
+@test "a missing folder is said before the work" {
+  run -1 --separate-stderr noether init gpt2-1.3b -o missing/a.h5
+  [[ "$stderr" == "noether init: missing/a.h5: no such "* ]]
+}
+
+@test "--help teaches with an example, and --version names the libraries" {
+  run -0 --separate-stderr noether init --help
+  [[ "$output" == *"Example: noether init gpt2"* ]]
+  [ -z "$stderr" ]
+  run -0 noether init --version
+  [[ "${lines[0]}" =~ ^noether\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
+}
