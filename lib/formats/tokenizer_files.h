@@ -5,10 +5,21 @@
 
 namespace noether::formats {
 
-/// Reads a tokenizer from a path: any of our files that carries one ("-": from stdin), GPT-2's ranks as .tiktoken
-/// (base64 and rank a line), vocab.json with merges.txt beside it (either may be named; encoder.json and vocab.bpe
-/// too), or tokenizer.json. Told apart by content. Throws Error when it is none of them, or a tokenizer of another sort
-/// (SentencePiece, a foreign pre-tokenizer).
+/// Reads a tokenizer from a path, told apart by content:
+///
+/// - any of our files that carries one, plain or in zstd ("-": from stdin; a FIFO is taken to hold one too);
+/// - GPT-2's ranks as .tiktoken, base64 and rank a line. Such a file says neither how text is cut nor which special
+/// tokens there are,
+///   so only GPT-2's own 50256 ranks are taken, and <|endoftext|> = 50256 is added;
+/// - vocab.json with merges.txt beside it; either may be named, and encoder.json and vocab.bpe too, with any prefix.
+/// Text is
+///   cut as by GPT-2; tokens that are neither a byte nor made by a merge are special;
+/// - tokenizer.json: a byte-level BPE cut as by GPT-2 or Llama 3. Added tokens are special. A post-processor, which may
+/// put
+///   tokens around a text, is not applied.
+///
+/// GPT-2 gives the same tokenizer, and digest, in all forms. Throws Error when it is none of them, and, with what was
+/// found, for a tokenizer of another sort: SentencePiece, a normalizer, a foreign pre-tokenizer or model.
 text::Tokenizer load_tokenizer(const std::string& path);
 
 } // namespace noether::formats

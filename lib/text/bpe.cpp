@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "text/pair_table.h"
+#include "text/pre_tokenizer.h"
 #include "text/spelling_index.h"
-#include "text/words.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // Where text may be cut for several threads, or where a buffer may end, without changing any word.
-#include "text/words.h"
+#include "text/pre_tokenizer.h"
 
 namespace noether::text {
 namespace {
