@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "store/byte_input.h"
 #include "store/image.h"
+#include "store/rehearsal.h"
 #include "store/superblock.h"
 
 #include <fcntl.h>
@@ -159,6 +160,7 @@ std::optional<FileReader> InputStream::next() {
   }
   ++state.files;
   const std::string name = state.files == 1 ? state.name : fmt::format("{} (image {})", state.name, state.files);
+  rehearse(*image, name);
   FileReader reader(std::make_unique<FileReader::State>(name, std::move(*image)));
   state.expects_more = reader.has_attribute("/", "noether_more") && reader.integer("/", "noether_more") != 0;
   return reader;

@@ -58,10 +58,10 @@ public:
   }
 
   struct State; ///< store/image.h: for this room alone
+  explicit FileReader(std::unique_ptr<State> state);
+  const State& state() const { return *state_; }
 
 private:
-  friend class InputStream;
-  explicit FileReader(std::unique_ptr<State> state);
   std::uint64_t checked_count(const std::string& path) const;
   std::pair<const void*, std::uint64_t> view_bytes(const std::string& path, Type type) const;
   std::unique_ptr<State> state_;
