@@ -331,23 +331,25 @@ bool is_ours(std::string_view begin) {
   return begin.starts_with("\x28\xb5\x2f\xfd");
 }
 
-Tokenizer from_ours(const std::string& path) {
+Tokenizer from_ours(const std::string& path, std::vector<std::string>* provenance) {
   store::InputStream stream(path);
-  return text::read_tokenizer(*stream.next()); // a stream holds one file at least, or next() throws
+  const store::FileReader file = *stream.next(); // a stream holds one file at least, or next() throws
+  if (provenance != nullptr) *provenance = file.provenance();
+  return text::read_tokenizer(file);
 }
 
 } // namespace
 
-Tokenizer load_tokenizer(const std::string& path) try {
+Tokenizer load_tokenizer(const std::string& path, std::vector<std::string>* provenance) try {
   struct stat status {};
-  if (path == "-" || ::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return from_ours(path);
+  if (path == "-" || ::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return from_ours(path, provenance);
   std::string begin(4096, '\0');
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Error("{}: {}", path, system_reason(errno));
   file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
   begin.resize(static_cast<std::size_t>(file.gcount()));
   if (begin.empty()) throw Error("{}: empty", path);
-  if (is_ours(begin)) return from_ours(path);
+  if (is_ours(begin)) return from_ours(path, provenance);
   if (begin.starts_with('\n') && begin.substr(0, 64).find("<unk>") != std::string::npos)
     throw Error("{}: expected a byte-level BPE, found a SentencePiece model", path);
 

@@ -20,6 +20,7 @@ namespace noether::formats {
 ///
 /// GPT-2 gives the same tokenizer, and digest, in all forms. Throws Error when it is none of them, and, with what was
 /// found, for a tokenizer of another sort: SentencePiece, a normalizer, a foreign pre-tokenizer or model.
-text::Tokenizer load_tokenizer(const std::string& path);
+/// provenance, if given, receives the records of a file of ours, and of other forms none.
+text::Tokenizer load_tokenizer(const std::string& path, std::vector<std::string>* provenance = nullptr);
 
 } // namespace noether::formats

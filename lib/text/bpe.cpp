@@ -39,13 +39,17 @@ struct Tables {
 Tables::Tables(const Tokenizer& tokenizer)
     : pre_tokenizer(tokenizer.pre_tokenizer), ranks(tokenizer.merges.size()), whole_words(tokenizer.whole_words),
       special(tokenizer.special) {
-  if (const auto what = fault(tokenizer)) throw Error("tokenizer: {}", *what);
   SpellingIndex index(tokenizer.tokens);
   for (std::uint32_t id = 0; id < tokenizer.tokens.size(); ++id)
     if (!tokenizer.is_special(id)) index.add(id);
+  const auto id_of = [&index](std::string_view bytes) {
+    const auto id = index.find(bytes);
+    if (!id) throw Error("tokenizer: a byte or the result of a merge is not in the vocabulary");
+    return *id;
+  };
   for (std::size_t value = 0; value < 256; ++value) {
     const char spelling = static_cast<char>(value);
-    byte[value] = *index.find({&spelling, 1});
+    byte[value] = id_of({&spelling, 1});
   }
   std::string joined;
   merged.reserve(tokenizer.merges.size());
@@ -53,7 +57,7 @@ Tables::Tables(const Tokenizer& tokenizer)
     joined.assign(tokenizer.tokens[left]).append(tokenizer.tokens[right]);
     ranks.insert(left, right,
                  static_cast<std::uint32_t>(merged.size())); // of a pair given twice the first place counts
-    merged.push_back(*index.find(joined));
+    merged.push_back(id_of(joined));
   }
   if (whole_words)
     for (std::uint32_t id = 0; id < tokenizer.tokens.size(); ++id)

@@ -218,7 +218,7 @@ Tokenizer Trainer::train(Reporter* reporter) {
 
 } // namespace
 
-Tokenizer train_bpe(const WordCounts& words, const TrainOptions& options, Reporter* reporter) {
+void check(const TrainOptions& options) {
   const std::size_t least = 256 + options.special.size();
   if (options.vocab_size < least)
     throw UsageError("a vocabulary of {} has no room for 256 bytes and {} special tokens: {} at least",
@@ -226,6 +226,10 @@ Tokenizer train_bpe(const WordCounts& words, const TrainOptions& options, Report
   const std::set<std::string> distinct(options.special.begin(), options.special.end());
   if (distinct.size() != options.special.size() || distinct.count("") != 0)
     throw UsageError("special tokens must be different, and not empty");
+}
+
+Tokenizer train_bpe(const WordCounts& words, const TrainOptions& options, Reporter* reporter) {
+  check(options);
   return Trainer(words, options).train(reporter);
 }
 

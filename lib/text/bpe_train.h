@@ -52,11 +52,14 @@ struct TrainOptions {
   std::uint64_t least_count = 2;                     ///< a pair that occurs less often is not merged
 };
 
+/// Throws UsageError when vocab_size has no room for 256 bytes and the special tokens, or two of those are the same.
+void check(const TrainOptions& options);
+
 /// Merges, again and again, the pair of neighbours that occurs most often (neighbours within words; pairs that overlap,
 /// as in aaa, all count), of equally frequent ones that with the smallest bytes of its left token, then of its right.
 /// Ids: 0 to 255 are the bytes, then the merges' tokens in their order, and the special tokens last. The vocabulary is
-/// smaller than asked for when no pair is left that occurs least_count times: compare vocab_size(). Throws UsageError
-/// when vocab_size has no room for 256 bytes and the special tokens.
+/// smaller than asked for when no pair is left that occurs least_count times: compare vocab_size().
+/// Throws what check() throws.
 Tokenizer train_bpe(const WordCounts& words, const TrainOptions& options, Reporter* reporter = nullptr);
 
 } // namespace noether::text

@@ -11,6 +11,7 @@
 
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <atomic>
@@ -43,7 +44,8 @@ struct DocumentReader::State {
   bool done = false, separated = false;
   bool begun = false;        ///< a piece of the document at hand has been given out
   bool at_line_start = true; ///< what comes next in the document at hand begins a line
-  std::string rest;          ///< read and not divided; for jsonl, not parsed
+  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> hash{XXH3_createState(), XXH3_freeState};
+  std::string rest; ///< read and not divided; for jsonl, not parsed
 
   const std::string& path() const { return paths[opened - 1]; }
   bool read(std::string& text);
@@ -69,6 +71,7 @@ bool DocumentReader::State::read(std::string& text) {
   std::size_t got = input->read(text.data() + size, wanted);
   if (got < wanted && input->sniff()) got += input->read(text.data() + size + got, wanted - got); // behind zstd frames
   text.resize(size + got);
+  XXH3_128bits_update(hash.get(), text.data() + size, got);
   input_bytes += got;
   bytes_read += got;
   if (got > 0) return true;
@@ -211,6 +214,8 @@ DocumentReader::DocumentReader(std::vector<std::string> paths, DocumentOptions o
     state_->bytes_in_all += static_cast<std::uint64_t>(status.st_size);
   }
   if (!known) state_->bytes_in_all = 0;
+  if (!state_->hash) throw std::bad_alloc();
+  XXH3_128bits_reset(state_->hash.get());
   state_->paths = std::move(paths);
   state_->options = std::move(options);
   state_->pre_tokenizer = pre_tokenizer;
@@ -235,6 +240,10 @@ bool DocumentReader::next(Batch& batch) {
 bool DocumentReader::ended_with_separator() const { return state_->separated; }
 std::uint64_t DocumentReader::documents() const { return state_->documents; }
 std::uint64_t DocumentReader::bytes_read() const { return state_->bytes_read; }
+std::string DocumentReader::digest() const {
+  const XXH128_hash_t hash = XXH3_128bits_digest(state_->hash.get());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
 std::uint64_t DocumentReader::bytes_in_all() const {
   return state_->bytes_in_all >= state_->bytes_read ? state_->bytes_in_all : 0; // less only when compressed
 }

@@ -63,6 +63,8 @@ public:
   bool ended_with_separator() const; ///< known after the last batch
   std::uint64_t documents() const;   ///< that have ended so far
   std::uint64_t bytes_read() const;  ///< of text, decompressed
+  /// XXH3-128 of all text read, as 32 hexadecimal digits: for provenance.
+  std::string digest() const;
   /// Bytes of all inputs, when that is known before reading: regular files, not compressed; 0 otherwise.
   std::uint64_t bytes_in_all() const;
 
