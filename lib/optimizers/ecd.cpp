@@ -1,7 +1,6 @@
 // Energy conserving descent in its q = 1 form: a first pass takes every dot product that the step needs, a second one
 // moves momentum and parameters. Source: arXiv 2601.22257, section 3. The separable form (arXiv 2306.00352) is not
 // here.
-#include "base/error.h"
 #include "base/random.h"
 #include "optimizers/passes.h"
 
@@ -99,7 +98,7 @@ StepResult ecd_step(const Arena<Real>& arena, const Hyperparameters& h, const St
   const double F = context.loss + h.weight_decay / 2 * all.tt;
   const double distance = F - h.f0;
   if (!(distance > kFloor))
-    throw DivergedError(
+    throw FloorError(
         "the loss, {:.6g}, has come down to F0 = {:g}: nothing is left to descend; go on with a smaller --f0", F, h.f0);
   if (!(all.pp > 0))
     throw DivergedError("the {} is zero: there is no direction to go", first ? "gradient" : "momentum");

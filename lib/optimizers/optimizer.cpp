@@ -1,8 +1,6 @@
 // The table of optimizers: a new one is a source file of its own and a row here.
 #include "optimizers/optimizer.h"
 
-#include "base/error.h"
-
 namespace noether::optimizers {
 
 const std::vector<Optimizer>& all_optimizers() {

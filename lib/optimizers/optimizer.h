@@ -2,6 +2,8 @@
 // tensors are.
 #pragma once
 
+#include "base/error.h"
+
 #include <cstdint>
 #include <span>
 #include <string>
@@ -9,6 +11,11 @@
 #include <vector>
 
 namespace noether::optimizers {
+
+/// ECD's loss has come down to F0. The parameters are as good as they ever were: worth saving.
+struct FloorError : DivergedError {
+  using DivergedError::DivergedError;
+};
 
 /// One parameter tensor's place in the arena, in numbers. Places between segments belong to nobody and are left alone.
 struct Segment {

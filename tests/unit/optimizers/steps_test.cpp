@@ -1,6 +1,5 @@
 // Steps against PyTorch's and the ECD authors' numbers, and the properties that every optimizer over an arena must
 // have.
-#include "base/error.h"
 #include "optimizers/optimizer.h"
 
 #include <gtest/gtest.h>
@@ -212,7 +211,7 @@ TEST(Ecd, StopsAtItsFloorWithNothingChanged) {
   try {
     step(ecd, large.arena, ecd.defaults, {.loss = 2});
     FAIL() << "no error";
-  } catch (const DivergedError& error) {
+  } catch (const FloorError& error) {
     EXPECT_STREQ(error.what(),
                  "the loss, 2, has come down to F0 = 2: nothing is left to descend; go on with a smaller --f0");
   }

@@ -1,0 +1,347 @@
+#include "training/settings.h"
+
+#include "base/error.h"
+#include "base/number.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace noether::training {
+namespace {
+
+using optimizers::ScheduleKind;
+
+constexpr double kAny = std::numeric_limits<double>::max();
+constexpr double kCounts = 1e15; // exact in a double
+constexpr double kMost = 1e9;    // of what is counted in memory
+
+std::vector<std::string> decays() { return {"all", "matrices"}; }
+std::vector<std::string> orders() { return {"random", "shuffle"}; }
+std::vector<std::string> precisions() { return {"f32", "bf16", "auto"}; }
+
+/// Where each hyperparameter is kept.
+double* real_of(optimizers::Hyperparameters& h, std::string_view name) {
+  const std::pair<std::string_view, double*> places[] = {{"lr", &h.lr},
+                                                         {"weight-decay", &h.weight_decay},
+                                                         {"clip", &h.clip},
+                                                         {"beta1", &h.beta1},
+                                                         {"beta2", &h.beta2},
+                                                         {"epsilon", &h.epsilon},
+                                                         {"momentum", &h.momentum},
+                                                         {"eta", &h.eta},
+                                                         {"f0", &h.f0},
+                                                         {"nu", &h.nu}};
+  for (const auto& [key, place] : places)
+    if (key == name) return place;
+  return nullptr;
+}
+bool* flag_of(optimizers::Hyperparameters& h, std::string_view name) {
+  return name == "nesterov" ? &h.nesterov : name == "per-tensor" ? &h.per_tensor : nullptr;
+}
+
+/// The value that a hyperparameter has where nothing was said; null when `name` is something else.
+Json default_of(const optimizers::Optimizer& optimizer, std::string_view name) {
+  optimizers::Hyperparameters h = optimizer.defaults;
+  if (const double* real = real_of(h, name)) return *real;
+  if (const bool* flag = flag_of(h, name)) return *flag;
+  return {};
+}
+
+bool belongs_to_an_optimizer(std::string_view name) {
+  return std::any_of(optimizers::all_optimizers().begin(), optimizers::all_optimizers().end(), [&](const auto& row) {
+    return std::find(row.options.begin(), row.options.end(), name) != row.options.end();
+  });
+}
+
+} // namespace
+
+const std::vector<Setting>& all_settings() {
+  using enum SettingKind;
+  static const std::vector<Setting> table = {
+      {.name = "optimizer",
+       .kind = word,
+       .help = "How parameters move",
+       .shown_default = "adamw",
+       .choices = optimizers::optimizer_names},
+      {.name = "lr",
+       .kind = real,
+       .help = "Learning rate",
+       .shown_default = "adamw 1e-4, sgdm 0.03, ecd 1",
+       .most = kAny,
+       .open = true},
+      {.name = "weight-decay",
+       .kind = real,
+       .help = "Weight decay",
+       .shown_default = "adamw 0.01, others 0",
+       .most = kAny},
+      {.name = "decay", .kind = word, .help = "Which parameters decay", .shown_default = "all", .choices = decays},
+      {.name = "beta1", .kind = real, .help = "adamw: memory of the mean gradient", .shown_default = "0.9", .most = 1},
+      {.name = "beta2", .kind = real, .help = "adamw: memory of its square", .shown_default = "0.95", .most = 1},
+      {.name = "epsilon",
+       .kind = real,
+       .help = "adamw: added to the root",
+       .shown_default = "1e-8",
+       .most = kAny,
+       .open = true},
+      {.name = "momentum", .kind = real, .help = "sgdm: memory of the gradient", .shown_default = "0.95", .most = 1},
+      {.name = "nesterov",
+       .kind = flag,
+       .help = "sgdm: look ahead of the momentum (on unless --no-nesterov)",
+       .shown_default = ""},
+      {.name = "eta", .kind = real, .help = "ecd: concentration", .shown_default = "100", .most = kAny, .open = true},
+      {.name = "f0",
+       .kind = real,
+       .help = "ecd: floor of the loss, below what can be reached",
+       .shown_default = "2",
+       .least = -kAny,
+       .most = kAny},
+      {.name = "nu", .kind = real, .help = "ecd: size of random bounces", .shown_default = "0", .most = kAny},
+      {.name = "per-tensor",
+       .kind = flag,
+       .help = "ecd: dot products over each tensor, as in the published runs, and not over all parameters",
+       .shown_default = ""},
+      {.name = "clip",
+       .kind = real,
+       .help = "Gradients longer than this are made this long; 0: never",
+       .shown_default = "0",
+       .most = kAny},
+      {.name = "schedule",
+       .kind = word,
+       .help = "Learning rate over the run, after the warm-up",
+       .shown_default = "constant",
+       .choices = optimizers::schedule_names},
+      {.name = "warmup",
+       .kind = count,
+       .help = "Steps in which the learning rate rises",
+       .shown_default = "0",
+       .most = kCounts},
+      {.name = "final-fraction",
+       .kind = real,
+       .help = "cosine, wsd: part of the learning rate at the end",
+       .shown_default = "0.1",
+       .most = 1},
+      {.name = "decay-steps",
+       .kind = count,
+       .help = "wsd: steps at the end in which the learning rate falls",
+       .shown_default = "a fifth of --steps",
+       .least = 1,
+       .most = kCounts},
+      {.name = "batch", .kind = count, .help = "Sequences a step", .shown_default = "8", .least = 1, .most = kMost},
+      {.name = "accumulate",
+       .kind = count,
+       .help = "Compute the batch in N parts, to need less memory",
+       .shown_default = "1",
+       .least = 1,
+       .most = kMost},
+      {.name = "context",
+       .kind = count,
+       .help = "Tokens of a sequence",
+       .shown_default = "the model's",
+       .least = 1,
+       .most = kMost},
+      {.name = "order",
+       .kind = word,
+       .help = "Windows at random, or a shuffled pass in which each token is predicted once before any is again",
+       .shown_default = "random",
+       .choices = orders},
+      {.name = "weights",
+       .kind = weights,
+       .help = "Share of the windows for each token file: 0.7,0.3",
+       .shown_default = "by length"},
+      {.name = "seed",
+       .kind = count,
+       .help = "Of batches, symmetry-breaking biases and bounces",
+       .shown_default = "0",
+       .most = 9e18},
+      {.name = "precision",
+       .kind = word,
+       .help = "Of matrix products; auto: bf16 where the processor has it",
+       .shown_default = "f32",
+       .choices = precisions},
+  };
+  return table;
+}
+
+Json parse_setting(const Setting& setting, const std::string& text) {
+  const auto expected = [&](const std::string& what) {
+    return UsageError("--{}: expected {}, found {}", setting.name, what, text);
+  };
+  const auto range = [&] {
+    std::string words;
+    if (setting.least > -kAny) words += fmt::format(" {} {:g}", setting.open ? "above" : "of at least", setting.least);
+    if (setting.most < kCounts) words += fmt::format(" and at most {:g}", setting.most);
+    return words;
+  };
+  const auto fits = [&](double value) {
+    return value >= setting.least && value <= setting.most && !(setting.open && value == setting.least);
+  };
+  switch (setting.kind) {
+  case SettingKind::word: {
+    const std::vector<std::string> choices = setting.choices();
+    if (std::find(choices.begin(), choices.end(), text) != choices.end()) return text;
+    throw UsageError("--{}: expected {}, found {}{}", setting.name, fmt::join(choices, ", "), text,
+                     did_you_mean(text, choices));
+  }
+  case SettingKind::real: {
+    const auto value = parse_real(text);
+    if (!value || !fits(*value)) throw expected("a finite number" + range());
+    return *value;
+  }
+  case SettingKind::count: {
+    const auto value = parse_count(text);
+    if (!value || !fits(static_cast<double>(*value))) throw expected("a whole number" + range());
+    return *value;
+  }
+  case SettingKind::flag:
+    return text == "true";
+  case SettingKind::weights:
+    break;
+  }
+  Json list = Json::array();
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const auto value = parse_real(std::string_view(text).substr(begin, end - begin));
+    if (!value || *value <= 0) throw expected("numbers above 0 with commas between them");
+    list.push_back(*value);
+    begin = end + 1;
+  }
+  return list;
+}
+
+Json resolve_settings(const Json& given, const Json& stored, const Surroundings& surroundings) {
+  const auto lookup = [](const Json& from, std::string_view name) -> Json {
+    if (!from.is_object()) return {};
+    const auto found = from.find(name);
+    return found == from.end() ? Json() : *found;
+  };
+  const auto chosen = [&](std::string_view name, const Json& otherwise) -> Json {
+    if (Json value = lookup(given, name); !value.is_null()) return value;
+    if (Json value = lookup(stored, name); !value.is_null()) return value;
+    return otherwise;
+  };
+  const std::string optimizer_name = chosen("optimizer", "adamw").get<std::string>();
+  const optimizers::Optimizer& optimizer = optimizers::optimizer_of(optimizer_name);
+  // A learning rate of one optimizer means nothing to another.
+  const bool same_optimizer = lookup(stored, "optimizer") == optimizer_name;
+  const auto hyperparameter = [&](std::string_view name) -> Json {
+    if (same_optimizer) return chosen(name, default_of(optimizer, name));
+    const Json value = lookup(given, name);
+    return value.is_null() ? default_of(optimizer, name) : value;
+  };
+  const ScheduleKind schedule = optimizers::schedule_of(chosen("schedule", "constant").get<std::string>());
+  const bool decays_rate = schedule != ScheduleKind::constant;
+
+  Json all = Json::object();
+  std::string without; // why a setting has no effect
+  for (const Setting& setting : all_settings()) {
+    const std::string_view name = setting.name;
+    without.clear();
+    Json value;
+    if (name == "optimizer") {
+      value = optimizer_name;
+    } else if (name == "clip" || name == "lr" || name == "weight-decay") {
+      value = hyperparameter(name);
+    } else if (belongs_to_an_optimizer(name)) {
+      if (std::find(optimizer.options.begin(), optimizer.options.end(), name) == optimizer.options.end())
+        without = "with --optimizer " + optimizer_name;
+      else
+        value = hyperparameter(name);
+    } else if (name == "decay") {
+      if (all["weight-decay"] == 0.0)
+        without = "without weight decay";
+      else
+        value = same_optimizer                  ? chosen(name, "all")
+                : lookup(given, name).is_null() ? Json("all")
+                                                : lookup(given, name);
+    } else if (name == "schedule") {
+      value = optimizers::name_of(schedule);
+    } else if (name == "final-fraction") {
+      if (decays_rate)
+        value = chosen(name, 0.1);
+      else
+        without = "with --schedule constant";
+    } else if (name == "decay-steps") {
+      if (schedule == ScheduleKind::wsd)
+        value = chosen(name, std::max<std::uint64_t>(1, surroundings.steps / 5));
+      else
+        without = "without --schedule wsd";
+    } else if (name == "weights") {
+      if (surroundings.digests.size() > 1) {
+        value = chosen(name, {});
+        if (!value.is_null() && value.size() != surroundings.digests.size())
+          throw UsageError("--weights: expected {} numbers, one for each token file, found {}",
+                           surroundings.digests.size(), value.size());
+      } else {
+        without = "with one token file";
+      }
+    } else if (name == "precision") {
+      const std::string word = chosen(name, "f32").get<std::string>();
+      value = models::precision_of(word) == models::Precision::bf16 ? "bf16" : "f32";
+    } else {
+      const std::pair<std::string_view, std::int64_t> defaults[] = {
+          {"warmup", 0}, {"batch", 8}, {"accumulate", 1}, {"context", surroundings.model_context}, {"seed", 0}};
+      for (const auto& [key, count] : defaults)
+        if (key == name) value = chosen(name, count);
+      if (name == "order") value = chosen(name, "random");
+    }
+    if (!without.empty() && !lookup(given, name).is_null()) throw UsageError("--{} has no effect {}", name, without);
+    if (!value.is_null()) all[std::string(name)] = value;
+  }
+  if (decays_rate) all["steps"] = surroundings.steps;
+  all["data"] = surroundings.digests;
+
+  if (all["accumulate"] > all["batch"])
+    throw UsageError("--accumulate {}: a batch of {} has no more parts than sequences",
+                     all["accumulate"].get<std::int64_t>(), all["batch"].get<std::int64_t>());
+  if (all["context"] > surroundings.model_context)
+    throw UsageError("--context {}: the model's is {}", all["context"].get<std::int64_t>(), surroundings.model_context);
+  return all;
+}
+
+Settings settings_of(const Json& json, const std::string& name) try {
+  Settings settings;
+  settings.optimizer = &optimizers::optimizer_of(json.at("optimizer").get<std::string>());
+  settings.hyperparameters = settings.optimizer->defaults;
+  for (const auto& [key, value] : json.items()) {
+    if (double* real = real_of(settings.hyperparameters, key)) *real = value.get<double>();
+    if (bool* flag = flag_of(settings.hyperparameters, key)) *flag = value.get<bool>();
+  }
+  settings.decay_matrices_only = json.value("decay", "all") == "matrices";
+  settings.schedule = {.kind = optimizers::schedule_of(json.at("schedule").get<std::string>()),
+                       .warmup = json.at("warmup").get<std::uint64_t>(),
+                       .final_fraction = json.value("final-fraction", 0.0),
+                       .decay_steps = json.value("decay-steps", std::uint64_t{0})};
+  settings.schedule_steps = json.value("steps", std::uint64_t{0});
+  settings.batch = json.at("batch").get<std::int64_t>();
+  settings.accumulate = json.at("accumulate").get<std::int64_t>();
+  settings.context = json.at("context").get<std::int64_t>();
+  settings.order = json.at("order") == "shuffle" ? Order::shuffle : Order::random;
+  settings.weights = json.value("weights", std::vector<double>());
+  settings.seed = json.at("seed").get<std::uint64_t>();
+  settings.precision = models::precision_of(json.at("precision").get<std::string>());
+  return settings;
+} catch (const Json::exception&) {
+  throw Error("{}: the settings of its training are not whole", name);
+}
+
+std::vector<std::string> differences(const Json& was, const Json& now) {
+  const auto text = [](const Json& value) {
+    std::string words = value.is_string() ? value.get<std::string>() : value.dump();
+    if (value.is_array() && words.size() > 1) words = words.substr(1, words.size() - 2);
+    return words;
+  };
+  std::vector<std::string> changes;
+  for (const auto& [key, value] : now.items()) {
+    const auto before = was.find(key);
+    if (before != was.end() && *before == value) continue;
+    if (key == "data")
+      changes.emplace_back("other token files");
+    else if (before == was.end())
+      changes.push_back(fmt::format("--{} {}", key, text(value)));
+    else
+      changes.push_back(fmt::format("--{} {} (was {})", key, text(value), text(*before)));
+  }
+  return changes;
+}
+
+} // namespace noether::training

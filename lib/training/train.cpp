@@ -1,0 +1,335 @@
+// The run: inputs checked and opened, the state to begin from, the loop, and what is saved when. Every rare end of a
+// run (signal, divergence, floor, a reader that is gone) passes through the same few lines as the ordinary one.
+#include "training/train.h"
+
+#include "base/error.h"
+#include "base/number.h"
+#include "training/batch.h"
+#include "training/checkpoint_output.h"
+#include "training/log.h"
+#include "training/signals.h"
+#include "training/trainer.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace noether::training {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// A run that is ready to take its next step.
+struct Run {
+  architecture::Checkpoint checkpoint;
+  std::vector<text::TokenFile> files;
+  std::optional<text::TokenFile> valid;
+  State state;
+  Settings settings;
+};
+
+void check_request(const Request& request, const CheckpointOutput& output) {
+  if (request.save_every > 0 && !output.is_file())
+    throw UsageError("--save-every has no effect without -o FILE: there is nothing to replace in {}", output.name());
+  if (request.emit_every > 0 && !output.takes_several())
+    throw UsageError(
+        "--emit-every needs a pipe: of several checkpoints in the file {} readers would see the first only",
+        output.name());
+  if (!request.optimizer_state && output.is_file())
+    throw UsageError("--no-optimizer-state has no effect with -o FILE, which must be able to go on");
+  if (request.valid.empty() && request.valid_every > 0) throw UsageError("--valid-every has no effect without --valid");
+}
+
+/// Opens everything: what has a name first, so that a wrong one ends a pipeline in its first second, and then stdin.
+void open_inputs(const Request& request, Run& run) {
+  const auto standard = std::count(request.tokens.begin(), request.tokens.end(), "-") +
+                        (request.checkpoint == "-" ? 1 : 0) + (request.valid == "-" ? 1 : 0);
+  if (standard > 1) throw UsageError("only one input can be stdin (-)");
+  std::optional<store::FileReader> checkpoint;
+  std::vector<std::optional<store::FileReader>> tokens(request.tokens.size());
+  std::optional<store::FileReader> valid;
+  for (const bool named : {true, false}) {
+    const auto open = [&](const std::string& path, store::Kind kind, std::optional<store::FileReader>& file) {
+      if ((path != "-") == named) file = store::open_one(path, kind);
+    };
+    open(request.checkpoint, store::kCheckpointFile, checkpoint);
+    for (std::size_t i = 0; i < tokens.size(); ++i) open(request.tokens[i], store::kTokensFile, tokens[i]);
+    if (!request.valid.empty()) open(request.valid, store::kTokensFile, valid);
+  }
+  for (auto& file : tokens) run.files.emplace_back(std::move(*file));
+  if (valid) run.valid.emplace(std::move(*valid));
+  run.checkpoint = architecture::read_checkpoint(*checkpoint, !request.new_run);
+
+  const text::Tokenizer* tokenizer =
+      run.checkpoint.tokenizer ? &*run.checkpoint.tokenizer : &run.files.front().tokenizer();
+  for (const text::TokenFile& file : run.files)
+    check_tokenizer(file, run.checkpoint.tokenizer ? tokenizer : nullptr, run.checkpoint.config.vocab_size,
+                    run.checkpoint.name);
+  // Without one in the checkpoint, all must agree with the first file's, which the checkpoint takes over.
+  for (const text::TokenFile& file : run.files) check_tokenizer(file, tokenizer, 0, run.files.front().name());
+  if (run.valid)
+    check_tokenizer(*run.valid, tokenizer, 0,
+                    run.checkpoint.tokenizer ? run.checkpoint.name : run.files.front().name());
+  if (!run.checkpoint.tokenizer) run.checkpoint.tokenizer = *tokenizer;
+}
+
+void forget_training(architecture::Checkpoint& checkpoint) { checkpoint.training = {}; }
+
+/// The optimizer begins anew when it is another one, or when its state was left out of the file.
+void check_optimizer_state(Run& run, const std::string& before, Reporter& reporter) {
+  auto& arrays = run.checkpoint.training.optimizer;
+  const auto& names = run.settings.optimizer->state;
+  const bool other = before != run.settings.optimizer->name;
+  const bool whole =
+      std::all_of(names.begin(), names.end(), [&](auto name) { return arrays.contains(std::string(name)); });
+  if (run.state.optimizer_steps == 0 || (!other && whole)) return;
+  reporter.message(
+      other ? fmt::format("the optimizer was {}: {} begins with a fresh state", before, run.settings.optimizer->name)
+            : fmt::format("{}: no optimizer state in it: {} begins with a fresh one", run.checkpoint.name,
+                          run.settings.optimizer->name));
+  arrays.clear();
+  run.state.optimizer_steps = 0;
+}
+
+/// The state and settings that the run goes on with, out of the checkpoint's and of what was given; says what changed.
+void settle(const Request& request, Run& run, Reporter& reporter) {
+  architecture::Checkpoint& checkpoint = run.checkpoint;
+  State& state = run.state;
+  if (request.new_run) forget_training(checkpoint);
+  if (!checkpoint.training.state.is_null())
+    state = state_from_json(checkpoint.training.state, checkpoint.name);
+  else
+    state.origin = checkpoint.digest;
+  if (request.steps) state.steps = *request.steps;
+  if (state.steps == 0) throw UsageError("give --steps N: how many steps the run is to have");
+  if (state.step > state.steps)
+    throw UsageError("--steps {}: {} is at step {} already; --steps counts from the beginning of the run", state.steps,
+                     checkpoint.name, state.step);
+
+  Surroundings surroundings{.steps = state.steps, .model_context = checkpoint.config.context, .digests = {}};
+  for (const text::TokenFile& file : run.files) surroundings.digests.push_back(file.file().digest());
+  const Json stored = state.phases.empty() ? Json() : state.phases.back().settings;
+  const Json now = resolve_settings(request.given, stored, surroundings);
+  run.settings = settings_of(now, checkpoint.name);
+  if (stored != now) {
+    if (!stored.is_null())
+      reporter.message(fmt::format("from step {} on: {}", state.step, fmt::join(differences(stored, now), ", ")));
+    if (!state.phases.empty() && state.phases.back().from == state.step) state.phases.pop_back();
+    state.phases.push_back({state.step, now});
+  }
+  if (!stored.is_null()) check_optimizer_state(run, stored.at("optimizer").get<std::string>(), reporter);
+}
+
+/// When the output file is a point on the way of this very run, goes on from there.
+void catch_up(Run& run, CheckpointOutput& output, Reporter& reporter) {
+  if (!output.found()) return;
+  store::FileReader& file = *output.found();
+  const Json training = file.has("/training") ? Json::parse(file.text("/training"), nullptr, false) : Json();
+  if (training.is_object()) {
+    State found = state_from_json(training, file.name());
+    if (comes_through(run.state, found)) {
+      if (found.step == run.state.step) return;
+      found.steps = run.state.steps;
+      run.checkpoint = architecture::read_checkpoint(file, true);
+      run.state = std::move(found);
+      reporter.message(fmt::format("{} is at step {} of this run: going on from there", file.name(), run.state.step));
+      return;
+    }
+  }
+  if (file.digest() != run.checkpoint.digest)
+    reporter.message(fmt::format("{} holds something else, not a step of this run: it will be replaced", file.name()));
+}
+
+Run prepare(const Request& request, CheckpointOutput* output, Reporter& reporter) {
+  Run run;
+  open_inputs(request, run);
+  settle(request, run, reporter);
+  if (output != nullptr) catch_up(run, *output, reporter);
+  return run;
+}
+
+std::string introduction(const Run& run) {
+  const Settings& s = run.settings;
+  return fmt::format("{}, {} parameters, steps {} to {}, {} x {} tokens each, {}, learning rate {:g} {}",
+                     run.checkpoint.config.family, human_count(static_cast<double>(run.checkpoint.parameters.size())),
+                     run.state.step, run.state.steps, s.batch, s.context, s.optimizer->name, s.hyperparameters.lr,
+                     describe(s.schedule, s.schedule_steps));
+}
+
+/// The loop's surroundings: what is written, when, and what is said.
+class Session {
+public:
+  Session(const Request& request, Run& run, CheckpointOutput& output, TrainingLog* log, Reporter& reporter)
+      : request_(request), run_(run), output_(output), log_(log), reporter_(reporter), data_(run.files, run.settings),
+        trainer_(run.checkpoint, run.settings, request.threads), first_step_(run.state.step) {
+    if (run.valid) valid_.emplace(validation_batch(*run.valid, run.settings.context, request.valid_tokens));
+    std::vector<std::vector<std::string>> before{run.checkpoint.provenance};
+    store::ProvenanceRecord record = request.record;
+    record.seed = run.settings.seed;
+    record.inputs.push_back({"checkpoint", run.checkpoint.digest});
+    for (const text::TokenFile& file : run.files) {
+      before.push_back(file.file().provenance());
+      record.inputs.push_back({"tokens", file.file().digest()});
+    }
+    provenance_ = store::extend_provenance(before, record);
+    if (output.is_file() && output.found()) on_disk_ = fmt::format("{} is as it was", output.name());
+  }
+
+  void run() {
+    const StopSignals signals;
+    start_ = Clock::now();
+    while (run_.state.step < run_.state.steps) {
+      if (const std::string_view signal = StopSignals::received(); !signal.empty()) stop(signal);
+      if (output_.reader_gone())
+        throw Error("{}: nobody reads it any more: stopped at step {} of {}, nothing was saved (-o FILE with "
+                    "--save-every would)",
+                    output_.name(), run_.state.step, run_.state.steps);
+      step();
+    }
+    finish();
+  }
+
+private:
+  void step() {
+    const Clock::time_point begin = Clock::now();
+    const Batch batch = data_.batch(run_.state.windows, run_.settings.batch);
+    StepReport report;
+    try {
+      report = trainer_.step(run_.state, batch);
+    } catch (const optimizers::FloorError& error) {
+      write();
+      output_.close();
+      throw optimizers::FloorError("{}; {}", error.what(), on_disk_);
+    } catch (const DivergedError& error) {
+      throw DivergedError("{}; {}", error.what(), on_disk_);
+    }
+    const double seconds = seconds_since(begin);
+    if (run_.state.step == first_step_ + 1) // the first step makes memory ready: it says little of the others
+      rate_start_ = Clock::now();
+    else
+      rate_tokens_ += batch.counted;
+    auto& history = run_.checkpoint.training.history;
+    history["step"].push_back(static_cast<double>(run_.state.step));
+    history["loss"].push_back(report.loss);
+
+    const std::uint64_t at = run_.state.step;
+    const auto due = [&](std::uint64_t every) { return every > 0 && at % every == 0; };
+    std::optional<double> valid_loss;
+    if (valid_ && (due(request_.valid_every) || at == run_.state.steps)) {
+      valid_loss = trainer_.validate(*valid_);
+      reporter_.message(fmt::format("step {}: validation loss {:.4f}", at, *valid_loss));
+    }
+    if (log_ != nullptr)
+      log_->row({.step = at,
+                 .tokens = run_.state.tokens,
+                 .loss = report.loss,
+                 .smoothed_loss = run_.state.smoothed_loss,
+                 .learning_rate = report.learning_rate,
+                 .gradient_norm = report.gradient_norm,
+                 .seconds = log_->seconds() + seconds_since(start_),
+                 .tokens_per_second = static_cast<double>(batch.counted) / seconds,
+                 .valid_loss = valid_loss});
+    if (at < run_.state.steps && (due(request_.save_every) || due(request_.emit_every)))
+      write(due(request_.emit_every));
+    if (reporter_.progress_due()) reporter_.progress(progress());
+  }
+
+  std::string progress() const {
+    const State& s = run_.state;
+    const double rate = rate_tokens_ == 0 ? 0 : static_cast<double>(rate_tokens_) / seconds_since(rate_start_);
+    std::string text = fmt::format("step {}/{}  loss {:.3f}", s.step, s.steps, s.smoothed_loss);
+    if (rate <= 0) return text;
+    text += fmt::format("  {} tokens/s", human_count(rate));
+    const double left =
+        static_cast<double>(s.steps - s.step) * static_cast<double>(run_.settings.batch * run_.settings.context);
+    return left > 0 ? text + fmt::format("  {} left", human_duration(left / rate)) : text;
+  }
+
+  /// Saves, or sends down the pipe.
+  void write(bool more = false) {
+    // A step may have overflowed without a trace in its own loss: the file must stay one that can be gone on from.
+    if (const std::string name = trainer_.not_finite(); !name.empty())
+      throw DivergedError("step {}: {} is not finite; {}", run_.state.step, name, on_disk_);
+    run_.checkpoint.training.state = to_json(run_.state);
+    output_.write(run_.checkpoint, provenance_, request_.optimizer_state, more);
+    on_disk_ = fmt::format("{} {} step {}", output_.name(), output_.is_file() ? "holds" : "was sent", run_.state.step);
+  }
+
+  void finish() {
+    write();
+    output_.close();
+    reporter_.finish_progress(progress());
+  }
+
+  [[noreturn]] void stop(std::string_view signal) {
+    write();
+    output_.close();
+    const State& s = run_.state;
+    throw InterruptedError("stopped by {} at step {} of {}; {}", signal, s.step, s.steps,
+                           output_.is_file() ? fmt::format("saved: the same line goes on from {}", output_.name())
+                                             : "the checkpoint was sent: train goes on from it with the same options");
+  }
+
+  const Request& request_;
+  Run& run_;
+  CheckpointOutput& output_;
+  TrainingLog* log_;
+  Reporter& reporter_;
+  Data data_;
+  Trainer trainer_;
+  std::optional<Batch> valid_;
+  std::vector<std::string> provenance_;
+  std::string on_disk_ = "nothing had been saved";
+  std::uint64_t first_step_;
+  Clock::time_point start_, rate_start_;
+  std::int64_t rate_tokens_ = 0;
+};
+
+} // namespace
+
+void train(Request request, Reporter& reporter) {
+  CheckpointOutput output(request.output, request.zstd_level);
+  check_request(request, output);
+  std::optional<TrainingLog> log;
+  if (!request.log.empty()) log.emplace(request.log);
+
+  Run run = prepare(request, &output, reporter);
+  if (run.state.step == run.state.steps) {
+    reporter.message(fmt::format("step {} of {}: already done", run.state.step, run.state.steps));
+    // A pipe still wants its checkpoint, and a file that is not there yet too; one that is at this step stays.
+    if (output.is_file() && output.found() && output.found()->digest() == run.checkpoint.digest) return;
+  }
+  reporter.message(introduction(run));
+  if (log) log->begin(run.state.step);
+  Session(request, run, output, log ? &*log : nullptr, reporter).run();
+}
+
+Plan plan(Request request, Reporter& reporter) {
+  Run run = prepare(request, nullptr, reporter);
+  Plan plan{.parameters = run.checkpoint.parameters.size(), .steps = run.state.steps - run.state.step};
+  const Data data(run.files, run.settings);
+  Trainer trainer(run.checkpoint, run.settings, request.threads);
+  std::vector<double> seconds;
+  for (int i = 0; i < 4; ++i) {
+    const Clock::time_point begin = Clock::now();
+    trainer.step(run.state, data.batch(run.state.windows, run.settings.batch));
+    if (i > 0) seconds.push_back(seconds_since(begin));
+  }
+  std::sort(seconds.begin(), seconds.end());
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  std::uint64_t tokens_in_files = 0;
+  for (const text::TokenFile& file : run.files) tokens_in_files += file.size() - 1;
+  plan.tokens = plan.steps * static_cast<std::uint64_t>(run.settings.batch * run.settings.context);
+  plan.windows = data.windows().count();
+  plan.passes = static_cast<double>(plan.tokens) / static_cast<double>(tokens_in_files);
+  plan.arena_bytes = trainer.bytes();
+  plan.peak_bytes = usage.ru_maxrss * 1024;
+  plan.flops = flops_per_token(run.checkpoint.config, run.settings.context).train * static_cast<double>(plan.tokens);
+  plan.seconds_per_step = seconds[1];
+  return plan;
+}
+
+} // namespace noether::training

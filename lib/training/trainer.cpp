@@ -1,0 +1,139 @@
+#include "training/trainer.h"
+
+#include "base/error.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace noether::training {
+namespace {
+
+/// A bias is a vector, also where its shape is [heads, head_width].
+bool is_matrix(const architecture::Parameter& parameter) {
+  const std::size_t slash = parameter.name.rfind('/');
+  return parameter.is_matrix() && !parameter.name.substr(slash + 1).starts_with("b_");
+}
+
+/// A part of the rows, as a tensor over the batch's own memory.
+at::Tensor rows_of(const std::vector<std::int64_t>& values, const Batch& batch, std::int64_t begin, std::int64_t end) {
+  // from_blob asks for a pointer that is not const; nothing writes through it.
+  return at::from_blob(const_cast<std::int64_t*>(values.data()) + begin * batch.context, {end - begin, batch.context},
+                       at::kLong);
+}
+
+std::int64_t first_not_finite(const architecture::Arena& arena) {
+  const auto values = arena.span();
+  const auto found = std::find_if(values.begin(), values.end(), [](float x) { return !std::isfinite(x); });
+  return found == values.end() ? -1 : found - values.begin();
+}
+
+std::string name_at(const std::vector<architecture::Parameter>& layout, std::int64_t index) {
+  for (const architecture::Parameter& parameter : layout)
+    if (index < parameter.offset + parameter.count) return parameter.name;
+  return {};
+}
+
+} // namespace
+
+Trainer::Trainer(architecture::Checkpoint& checkpoint, const Settings& settings, int threads)
+    : checkpoint_(checkpoint), settings_(settings), threads_(threads), gradients_(checkpoint.parameters.size()) {
+  at::set_num_threads(threads);
+  model_ = models::bind(checkpoint.config, checkpoint.parameters, &gradients_);
+  model_.precision = settings.precision;
+  for (const architecture::Parameter& parameter : checkpoint.layout)
+    segments_.push_back({parameter.offset, parameter.count, !settings.decay_matrices_only || is_matrix(parameter)});
+  arena_ = {checkpoint.parameters.data(), gradients_.data(), {}, segments_};
+  for (const std::string_view name : settings.optimizer->state) {
+    architecture::Arena& state = checkpoint.training.optimizer[std::string(name)];
+    if (state.empty()) state = architecture::Arena(checkpoint.parameters.size());
+    arena_.state.push_back(state.data());
+  }
+}
+
+StepReport Trainer::step(State& state, const Batch& batch) try {
+  std::fill_n(gradients_.data(), gradients_.size(), 0.0F);
+  const models::StepBiases biases = models::sampled_biases(checkpoint_.config, settings_.seed, state.step);
+  StepReport report;
+  for (std::int64_t part = 0; part < settings_.accumulate; ++part) {
+    const std::int64_t begin = batch.rows * part / settings_.accumulate,
+                       end = batch.rows * (part + 1) / settings_.accumulate;
+    // Every token of the whole batch weighs the same, in whichever part it is.
+    const at::Tensor loss =
+        models::loss(model_, rows_of(batch.tokens, batch, begin, end), rows_of(batch.targets, batch, begin, end),
+                     biases, 1.0 / static_cast<double>(batch.counted));
+    loss.backward();
+    report.loss += loss.item<double>();
+  }
+
+  const double factor = optimizers::lr_factor(settings_.schedule, state.step, settings_.schedule_steps);
+  report.learning_rate = settings_.hyperparameters.lr * factor;
+  bool finite = std::isfinite(report.loss);
+  if (finite) {
+    report.gradient_norm = settings_.optimizer
+                               ->step(arena_, settings_.hyperparameters,
+                                      {.lr_factor = factor,
+                                       .taken = state.optimizer_steps,
+                                       .step = state.step,
+                                       .seed = settings_.seed,
+                                       .loss = report.loss,
+                                       .threads = threads_})
+                               .gradient_norm;
+    finite = std::isfinite(report.gradient_norm);
+  }
+  if (!finite) {
+    const std::int64_t parameter = first_not_finite(checkpoint_.parameters), gradient = first_not_finite(gradients_);
+    const std::string tensor = parameter >= 0  ? name_at(checkpoint_.layout, parameter)
+                               : gradient >= 0 ? "the gradient of " + name_at(checkpoint_.layout, gradient)
+                                               : "none of the parameters and gradients: their squares overflow";
+    // Whether a nan has a minus sign depends on the processor.
+    throw DivergedError("step {}: the loss is {:g}; the first tensor that is not finite: {}", state.step + 1,
+                        std::abs(report.loss), tensor);
+  }
+  state.smoothed_loss = state.step == 0 ? report.loss : state.smoothed_loss + 0.1 * (report.loss - state.smoothed_loss);
+  ++state.step;
+  ++state.optimizer_steps;
+  state.windows += static_cast<std::uint64_t>(batch.rows);
+  state.tokens += static_cast<std::uint64_t>(batch.counted);
+  return report;
+} catch (const optimizers::FloorError& error) {
+  throw optimizers::FloorError("step {}: {}", state.step + 1, error.what());
+} catch (const c10::Error& error) {
+  throw Error("step {}: {}", state.step + 1, error.what_without_backtrace());
+}
+
+double Trainer::validate(const Batch& batch) const try {
+  const models::Model model = [&] {
+    models::Model bound = models::bind(checkpoint_.config, checkpoint_.parameters);
+    bound.precision = settings_.precision;
+    return bound;
+  }();
+  const models::StepBiases biases = models::mean_biases(checkpoint_.config);
+  double sum = 0;
+  const std::int64_t part = std::max<std::int64_t>(1, settings_.batch / settings_.accumulate);
+  for (std::int64_t begin = 0; begin < batch.rows; begin += part) {
+    const std::int64_t end = std::min(begin + part, batch.rows);
+    sum += models::token_losses(model, rows_of(batch.tokens, batch, begin, end),
+                                rows_of(batch.targets, batch, begin, end), biases)
+               .sum(at::kDouble)
+               .item<double>();
+  }
+  return sum / static_cast<double>(batch.counted);
+} catch (const c10::Error& error) {
+  throw Error("validation: {}", error.what_without_backtrace());
+}
+
+std::string Trainer::not_finite() const {
+  const std::int64_t index = first_not_finite(checkpoint_.parameters);
+  return index < 0 ? "" : name_at(checkpoint_.layout, index);
+}
+
+std::int64_t Trainer::bytes() const {
+  const auto arenas = 2 + static_cast<std::int64_t>(arena_.state.size());
+  return arenas * checkpoint_.parameters.size() * static_cast<std::int64_t>(sizeof(float));
+}
+
+} // namespace noether::training

@@ -1,0 +1,50 @@
+// One step of training: gradients of a batch, in parts, and the optimizer on the arenas. Knows nothing of files and
+// messages.
+#pragma once
+
+#include "architecture/checkpoint.h"
+#include "models/model.h"
+#include "training/batch.h"
+#include "training/state.h"
+
+namespace noether::training {
+
+struct StepReport {
+  double loss = 0; ///< mean over the targets that count, nats a token, before the step
+  double gradient_norm = 0;
+  double learning_rate = 0;
+};
+
+class Trainer {
+public:
+  /// Works on the checkpoint's arenas in place; both must outlive it. Optimizer state that the checkpoint lacks begins
+  /// as zeros.
+  Trainer(architecture::Checkpoint& checkpoint, const Settings& settings, int threads);
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  /// One step on the batch, as step `state.step` of the run. Counts it in `state` when it is done.
+  /// Throws, with nothing changed, DivergedError for a loss or gradient that is not finite ("step 132: the loss is nan;
+  /// the first tensor that is not finite: the gradient of layers/3/mlp/W_up"), and optimizers::FloorError at ECD's
+  /// floor.
+  StepReport step(State& state, const Batch& batch);
+
+  /// Mean loss over the batch with mean biases, in nats a token.
+  double validate(const Batch& batch) const;
+
+  /// The name of the first parameter that is not finite, or "".
+  std::string not_finite() const;
+
+  std::int64_t bytes() const; ///< of parameters, gradients and optimizer state
+
+private:
+  architecture::Checkpoint& checkpoint_;
+  Settings settings_;
+  int threads_;
+  architecture::Arena gradients_;
+  models::Model model_;
+  std::vector<optimizers::Segment> segments_;
+  optimizers::Arena<float> arena_;
+};
+
+} // namespace noether::training
