@@ -38,7 +38,7 @@ std::vector<std::string> nearest(std::string_view word, const std::vector<std::s
   std::stable_sort(close.begin(), close.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> names;
   for (const auto& [distance, name] : close)
-    if (names.size() < 2 && distance <= close.front().first + 1) names.push_back(name);
+    if (names.size() < 2 && distance == close.front().first) names.push_back(name);
   return names;
 }
 

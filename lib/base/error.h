@@ -46,7 +46,7 @@ struct InterruptedError : Error {
   ExitStatus status() const override { return kResumable; }
 };
 
-/// The candidates (two at most, nearest first) that are close enough to `word` to be what a slip of the finger meant.
+/// The candidates (the nearest, two at most) that are close enough to `word` to be what a slip of the finger meant.
 std::vector<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 /// " (did you mean a or b?)", or nothing when no candidate is near.
