@@ -42,7 +42,7 @@ test: deps-test ## Install what is missing, build, and run every test
 
 demo: deps-demo ## Train two small models on real text and compare them (TEXT=FILE: on your own)
 	@$(MAKE) --no-print-directory build
-	@share/noether/demo/demo.sh $(BUILD) demo $(TEXT)
+	@PATH="$(abspath $(BUILD))/bin:$$PATH" share/noether/demo/demo.sh demo $(TEXT)
 
 bench: deps ## Compare speed with other programs (BENCH="train-b encode": only these)
 	@$(MAKE) --no-print-directory build

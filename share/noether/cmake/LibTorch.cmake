@@ -41,8 +41,15 @@ target_link_libraries(noether_libtorch INTERFACE noether_torch_cpu noether_c10)
 # serves them too.
 target_link_options(noether_libtorch INTERFACE -Wl,--allow-shlib-undefined -Wl,--disable-new-dtags)
 
-# Where the libraries that belong to it lie: its own folder, and those of the packages unpacked beside it.
-file(REAL_PATH ${NOETHER_TORCH_ROOT}/.. NOETHER_TORCH_HOME)
+# Where the libraries that belong to it lie, as regular expressions: its own folder, and those of the packages unpacked beside it.
+# The folder as it was named, and as it is: a link may lie between.
+set(NOETHER_TORCH_HOMES "")
+cmake_path(GET NOETHER_TORCH_ROOT PARENT_PATH named)
+file(REAL_PATH ${named} real)
+foreach(folder ${named} ${real})
+  string(REGEX REPLACE "([][+.*()^$?|\\\\])" "\\\\\\1" folder ${folder})
+  list(APPEND NOETHER_TORCH_HOMES "^${folder}/")
+endforeach()
 
 # Its headers take ten seconds a source file; compiled once, three. All rooms with LibTorch use the same.
 file(WRITE ${CMAKE_BINARY_DIR}/torch_headers.cpp "")
