@@ -137,9 +137,12 @@ const std::byte* check_storage(const FileReader::State& state, const Opened& ope
       if (__builtin_mul_overflow(chunk_bytes, chunk[i], &chunk_bytes)) chunk_bytes = UINT64_MAX;
     claim = std::max(claim, chunk_bytes);
   }
-  // What the chunks take in the file, compressed, is a claim too: HDF5 allocates as much before it looks.
-  if (const hsize_t stored = H5Dget_storage_size(opened.dataset); stored > length)
-    throw Error("{} claims {} bytes of the file, which has {}", what, stored, length);
+  // What it takes in the file is a claim too: HDF5 allocates as much for compressed chunks before it looks, and copies
+  // as much as the shape says from a compact dataset, however little there is.
+  const hsize_t stored = H5Dget_storage_size(opened.dataset);
+  if (stored > length) throw Error("{} claims {} bytes of the file, which has {}", what, stored, length);
+  if (layout == H5D_COMPACT && stored < opened.bytes)
+    throw Error("{} has {} bytes, but its shape stands for {}", what, stored, opened.bytes);
   if (claim / kLargestRatio > length) throw Error("{} claims {} bytes, in a file of {}", what, claim, length);
   if (layout != H5D_CONTIGUOUS || opened.bytes == 0) return nullptr;
   const haddr_t offset = H5Dget_offset(opened.dataset);
