@@ -62,8 +62,11 @@ std::string with_hyphens(std::string argument) {
 /// CLI11's help in our words: programs are run as `noether NAME`, and a flag's opposite is named without CLI11's mark
 /// for it.
 struct HelpFormatter : CLI::Formatter {
-  std::string make_usage(const CLI::App* app, std::string name) const override {
-    return CLI::Formatter::make_usage(app, "noether " + (name.empty() ? app->get_name() : name));
+  std::string make_usage(const CLI::App* app, std::string) const override {
+    std::string name = app->get_name();
+    for (const CLI::App* parent = app->get_parent(); parent != nullptr; parent = parent->get_parent())
+      name = parent->get_name() + " " + name;
+    return CLI::Formatter::make_usage(app, "noether " + name);
   }
   std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
     std::string name = CLI::Formatter::make_option_name(option, is_positional);
