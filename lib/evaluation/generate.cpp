@@ -172,7 +172,7 @@ void continue_prompt(const models::Model& model, const text::Tokenizer& tokenize
 }
 
 void generate(architecture::Checkpoint& checkpoint, const std::function<std::optional<std::string>()>& next_prompt,
-              const GenerateOptions& options, const GenerateSink& sink) {
+              const GenerateOptions& options, const GenerateSink& sink) try {
   if (!checkpoint.tokenizer) throw Error("{}: it has no tokenizer to write with", checkpoint.name);
   const text::Tokenizer& tokenizer = *checkpoint.tokenizer;
   stop_torch_threads();
@@ -222,6 +222,8 @@ void generate(architecture::Checkpoint& checkpoint, const std::function<std::opt
       throw;
     }
   });
+} catch (const c10::Error& error) {
+  throw Error("{}: {}", checkpoint.name, error.what_without_backtrace());
 }
 
 } // namespace noether::evaluation

@@ -112,7 +112,7 @@ void check_fit(const store::FileReader& checkpoint, const text::TokenFile& token
 }
 
 Loss evaluate_loss(architecture::Checkpoint& checkpoint, const text::TokenFile& tokens, const LossOptions& options,
-                   Reporter& reporter) {
+                   Reporter& reporter) try {
   const architecture::Config& config = checkpoint.config;
   check(checkpoint.name, config, checkpoint.tokenizer, tokens, options);
   const Data data = data_of(tokens, options);
@@ -193,6 +193,8 @@ Loss evaluate_loss(architecture::Checkpoint& checkpoint, const text::TokenFile& 
   row.bits_per_byte = sums.bits_per_byte();
   row.min_batch_4096 = sums.min_batch_4096();
   return row;
+} catch (const c10::Error& error) {
+  throw Error("{}: {}", checkpoint.name, error.what_without_backtrace());
 }
 
 } // namespace noether::evaluation

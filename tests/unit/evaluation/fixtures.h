@@ -5,7 +5,8 @@
 #include "base/random.h"
 #include "text/token_file.h"
 
-#include <gtest/gtest.h>
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>

@@ -5,6 +5,7 @@
 #include "text/bpe.h"
 
 #include <ATen/ATen.h>
+#include <gtest/gtest.h>
 
 #include <cmath>
 #include <map>

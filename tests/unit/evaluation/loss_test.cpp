@@ -5,6 +5,7 @@
 #include "models/model.h"
 
 #include <ATen/ATen.h>
+#include <gtest/gtest.h>
 
 #include <cmath>
 #include <numeric>
