@@ -8,12 +8,16 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <utility>
 
 namespace noether::store {
 namespace {
+
+/// So much is given to the disk at once: with 8 MiB a synced file of 500 MB took three quarters of the time.
+constexpr std::size_t kPiece = std::size_t{8} << 20;
 
 /// 0, or the errno of the write that failed.
 int write_or_errno(int descriptor, const void* data, std::size_t size) {
@@ -89,7 +93,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : path_(std::move(other.path_)), target_(std::move(other.target_)), temporary_(std::move(other.temporary_)),
-      descriptor_(std::exchange(other.descriptor_, -1)), existed_(other.existed_) {
+      descriptor_(std::exchange(other.descriptor_, -1)), existed_(other.existed_), unsent_(other.unsent_) {
   other.temporary_.clear();
 }
 
@@ -99,6 +103,7 @@ AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
   temporary_.swap(other.temporary_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(existed_, other.existed_);
+  std::swap(unsent_, other.unsent_);
   return *this;
 }
 
@@ -116,8 +121,26 @@ void AtomicFile::fail(int number) const {
   throw Error("{}: {}{}", path_, system_reason(number), kept ? fmt::format(" (the old {} is unchanged)", path_) : "");
 }
 
+void AtomicFile::reserve(std::uint64_t size) {
+  // Where the file system cannot reserve, writing will tell.
+  if (regular() && ::fallocate(descriptor_, 0, 0, static_cast<off_t>(size)) != 0 &&
+      (errno == ENOSPC || errno == EDQUOT))
+    fail(errno);
+}
+
 void AtomicFile::write(const void* data, std::size_t size) {
-  if (const int number = write_or_errno(descriptor_, data, size); number != 0) fail(number);
+  const char* bytes = static_cast<const char*>(data);
+  while (size > 0) {
+    const std::size_t piece = std::min(size, kPiece);
+    if (const int number = write_or_errno(descriptor_, bytes, piece); number != 0) fail(number);
+    bytes += piece;
+    size -= piece;
+    unsent_ += piece;
+    if (!regular() || unsent_ < kPiece) continue;
+    // The disk begins while more is copied; what goes wrong here, commit() hears of.
+    ::sync_file_range(descriptor_, 0, 0, SYNC_FILE_RANGE_WRITE);
+    unsent_ = 0;
+  }
 }
 
 void AtomicFile::commit() {

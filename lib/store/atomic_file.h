@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,9 @@ public:
 
   int descriptor() const { return descriptor_; }
   bool regular() const { return !temporary_.empty(); }
+  /// Says how long the file will be, so that a full disk is noticed before the work; a hint, to be given before the
+  /// first write.
+  void reserve(std::uint64_t size);
   void write(const void* data, std::size_t size);
   void write(std::string_view text) { write(text.data(), text.size()); }
   /// Throws Error: "model.h5: no space left on device (the old model.h5 is unchanged)".
@@ -34,6 +38,7 @@ private:
   std::string path_, target_, temporary_;
   int descriptor_ = -1;
   bool existed_ = false;
+  std::size_t unsent_ = 0; ///< bytes written since the disk was last told to begin
 };
 
 /// Writes all of it, through short writes and interruptions. A closed pipe ends the program by SIGPIPE as in all of

@@ -161,6 +161,7 @@ void OutputStream::write(FileWriter&& file, const std::vector<std::string>& prov
     throw UsageError("{} is a file on disk: readers would see only the first of several; use a pipe, or one file each",
                      state.name);
   const Layout layout = lay_out(*content.content_, content.digest(), provenance, more);
+  if (state.file && !state.zstd) state.file->reserve(layout.length);
   if (state.zstd) zstd_check(ZSTD_CCtx_setPledgedSrcSize(state.zstd.get(), layout.length), state.name);
   std::uint64_t position = 0;
   for (const Piece& piece : layout.pieces) {

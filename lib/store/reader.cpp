@@ -18,7 +18,7 @@ namespace {
 /// Deflate gives at most 1032 bytes for one; what claims more than this for each byte of its file is not believed.
 constexpr std::uint64_t kLargestRatio = 1100;
 /// Each thread copies so much at once from a file on disk.
-constexpr std::uint64_t kStripe = std::uint64_t{16} << 20;
+constexpr std::uint64_t kStripe = std::uint64_t{4} << 20;
 
 /// Lets HDF5 open memory that is already there, without the copies that it makes otherwise: every "allocation" is the
 /// image.

@@ -11,6 +11,9 @@ import h5py
 import numpy
 
 
+ARRAYS = 20  # as many parameters, of equal size
+
+
 def report(what, size, work):
     work()
     seconds = []
@@ -25,12 +28,13 @@ def report(what, size, work):
 def main():
     megabytes = int(sys.argv[1]) if len(sys.argv) > 1 else 500
     path = os.path.join(sys.argv[2] if len(sys.argv) > 2 else ".", "stream_h5py.h5")
-    values = numpy.full(megabytes * 250_000, 1.5, "f4")
+    values = numpy.full(megabytes * 250_000 // ARRAYS * ARRAYS, 1.5, "f4")
     out = numpy.zeros_like(values)
 
     def write(sync=False):
         with h5py.File(path, "w", libver="latest") as file:
-            file.create_dataset("parameters/all", data=values)
+            for name, part in enumerate(numpy.split(values, ARRAYS)):
+                file.create_dataset(f"parameters/{name}", data=part)
         if sync:
             descriptor = os.open(path, os.O_RDONLY)
             os.fsync(descriptor)
@@ -38,7 +42,8 @@ def main():
 
     def read():
         with h5py.File(path, "r") as file:
-            file["parameters/all"].read_direct(out)
+            for name, part in enumerate(numpy.split(out, ARRAYS)):
+                file[f"parameters/{name}"].read_direct(part)
 
     report("write, not synced", values.nbytes, write)
     report("write, synced", values.nbytes, lambda: write(sync=True))

@@ -3,6 +3,7 @@
 
 #include "store/scratch.h"
 
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -132,6 +133,27 @@ TEST(AtomicFile, SaysThatTheOldFileIsUnchanged) {
   EXPECT_EQ(status, 0);
   EXPECT_EQ(slurp(path), "old");
   EXPECT_EQ(scratch.files(), 1U);
+}
+
+// A small file system in memory, where the superuser may make one: a full disk is noticed before anything is written.
+TEST(AtomicFile, ReservesItsRoomFirst) {
+  const Scratch scratch;
+  if (::mount("none", scratch.folder().c_str(), "tmpfs", 0, "size=1m") != 0)
+    GTEST_SKIP() << "skipped: not allowed to mount a file system";
+  spill(scratch / "a", "old");
+  std::string text;
+  {
+    AtomicFile file(scratch / "a");
+    file.reserve(100'000);
+    file.write("x");
+    text = message([&] { file.reserve(10'000'000); });
+  }
+  const std::string after = slurp(scratch / "a");
+  const std::size_t files = scratch.files();
+  ::umount(scratch.folder().c_str());
+  EXPECT_EQ(text, (scratch / "a") + ": no space left on device (the old " + (scratch / "a") + " is unchanged)");
+  EXPECT_EQ(after, "old");
+  EXPECT_EQ(files, 1U);
 }
 
 TEST(AtomicFile, TwoWritersNeverMix) {
