@@ -47,6 +47,10 @@ Json default_of(const optimizers::Optimizer& optimizer, std::string_view name) {
   return {};
 }
 
+bool fits(const Setting& setting, double value) {
+  return value >= setting.least && value <= setting.most && !(setting.open && value == setting.least);
+}
+
 bool belongs_to_an_optimizer(std::string_view name) {
   return std::any_of(optimizers::all_optimizers().begin(), optimizers::all_optimizers().end(), [&](const auto& row) {
     return std::find(row.options.begin(), row.options.end(), name) != row.options.end();
@@ -172,9 +176,6 @@ Json parse_setting(const Setting& setting, const std::string& text) {
     if (setting.most < kCounts) words += fmt::format(" and at most {:g}", setting.most);
     return words;
   };
-  const auto fits = [&](double value) {
-    return value >= setting.least && value <= setting.most && !(setting.open && value == setting.least);
-  };
   switch (setting.kind) {
   case SettingKind::word: {
     const std::vector<std::string> choices = setting.choices();
@@ -184,12 +185,12 @@ Json parse_setting(const Setting& setting, const std::string& text) {
   }
   case SettingKind::real: {
     const auto value = parse_real(text);
-    if (!value || !fits(*value)) throw expected("a finite number" + range());
+    if (!value || !fits(setting, *value)) throw expected("a finite number" + range());
     return *value;
   }
   case SettingKind::count: {
     const auto value = parse_count(text);
-    if (!value || !fits(static_cast<double>(*value))) throw expected("a whole number" + range());
+    if (!value || !fits(setting, static_cast<double>(*value))) throw expected("a whole number" + range());
     return *value;
   }
   case SettingKind::flag:
@@ -285,6 +286,9 @@ Json resolve_settings(const Json& given, const Json& stored, const Surroundings&
       if (name == "order") value = chosen(name, "random");
     }
     if (!without.empty() && !lookup(given, name).is_null()) throw UsageError("--{} has no effect {}", name, without);
+    // What comes from a file has not been checked yet.
+    if (value.is_number() && !fits(setting, value.get<double>()))
+      throw Error("the checkpoint's --{} is {}, which cannot be", name, value.dump());
     if (!value.is_null()) all[std::string(name)] = value;
   }
   if (decays_rate) all["steps"] = surroundings.steps;

@@ -39,6 +39,7 @@ void check_request(const Request& request, const CheckpointOutput& output) {
         output.name());
   if (!request.optimizer_state && output.is_file())
     throw UsageError("--no-optimizer-state has no effect with -o FILE, which must be able to go on");
+  if (request.log == "-") throw UsageError("--log -: stdout is the checkpoint's; name a file");
   if (request.valid.empty() && request.valid_every > 0) throw UsageError("--valid-every has no effect without --valid");
 }
 
@@ -75,21 +76,20 @@ void open_inputs(const Request& request, Run& run) {
   if (!run.checkpoint.tokenizer) run.checkpoint.tokenizer = *tokenizer;
 }
 
-void forget_training(architecture::Checkpoint& checkpoint) { checkpoint.training = {}; }
+bool has_state(const architecture::Checkpoint& checkpoint, const optimizers::Optimizer& optimizer) {
+  return std::all_of(optimizer.state.begin(), optimizer.state.end(),
+                     [&](auto name) { return checkpoint.training.optimizer.contains(std::string(name)); });
+}
 
 /// The optimizer begins anew when it is another one, or when its state was left out of the file.
 void check_optimizer_state(Run& run, const std::string& before, Reporter& reporter) {
-  auto& arrays = run.checkpoint.training.optimizer;
-  const auto& names = run.settings.optimizer->state;
   const bool other = before != run.settings.optimizer->name;
-  const bool whole =
-      std::all_of(names.begin(), names.end(), [&](auto name) { return arrays.contains(std::string(name)); });
-  if (run.state.optimizer_steps == 0 || (!other && whole)) return;
+  if (run.state.optimizer_steps == 0 || (!other && has_state(run.checkpoint, *run.settings.optimizer))) return;
   reporter.message(
       other ? fmt::format("the optimizer was {}: {} begins with a fresh state", before, run.settings.optimizer->name)
             : fmt::format("{}: no optimizer state in it: {} begins with a fresh one", run.checkpoint.name,
                           run.settings.optimizer->name));
-  arrays.clear();
+  run.checkpoint.training.optimizer.clear();
   run.state.optimizer_steps = 0;
 }
 
@@ -97,7 +97,7 @@ void check_optimizer_state(Run& run, const std::string& before, Reporter& report
 void settle(const Request& request, Run& run, Reporter& reporter) {
   architecture::Checkpoint& checkpoint = run.checkpoint;
   State& state = run.state;
-  if (request.new_run) forget_training(checkpoint);
+  if (request.new_run || checkpoint.training.state.is_null()) checkpoint.training = {};
   if (!checkpoint.training.state.is_null())
     state = state_from_json(checkpoint.training.state, checkpoint.name);
   else
@@ -131,11 +131,14 @@ void catch_up(Run& run, CheckpointOutput& output, Reporter& reporter) {
     State found = state_from_json(training, file.name());
     if (comes_through(run.state, found)) {
       if (found.step == run.state.step) return;
-      found.steps = run.state.steps;
-      run.checkpoint = architecture::read_checkpoint(file, true);
-      run.state = std::move(found);
-      reporter.message(fmt::format("{} is at step {} of this run: going on from there", file.name(), run.state.step));
-      return;
+      architecture::Checkpoint checkpoint = architecture::read_checkpoint(file, true);
+      if (has_state(checkpoint, *run.settings.optimizer)) {
+        run.checkpoint = std::move(checkpoint);
+        found.steps = run.state.steps;
+        run.state = std::move(found);
+        reporter.message(fmt::format("{} is at step {} of this run: going on from there", file.name(), run.state.step));
+        return;
+      }
     }
   }
   if (file.digest() != run.checkpoint.digest)
@@ -174,7 +177,8 @@ public:
       record.inputs.push_back({"tokens", file.file().digest()});
     }
     provenance_ = store::extend_provenance(before, record);
-    if (output.is_file() && output.found()) on_disk_ = fmt::format("{} is as it was", output.name());
+    if (output.found()) on_disk_ = fmt::format("{} is as it was", output.name());
+    output.found().reset(); // or the disk would keep it beside each new one
   }
 
   void run() {
@@ -301,9 +305,10 @@ void train(Request request, Reporter& reporter) {
     // A pipe still wants its checkpoint, and a file that is not there yet too; one that is at this step stays.
     if (output.is_file() && output.found() && output.found()->digest() == run.checkpoint.digest) return;
   }
+  Session session(request, run, output, log ? &*log : nullptr, reporter); // the last of the checks are in it
   reporter.message(introduction(run));
   if (log) log->begin(run.state.step);
-  Session(request, run, output, log ? &*log : nullptr, reporter).run();
+  session.run();
 }
 
 Plan plan(Request request, Reporter& reporter) {

@@ -142,6 +142,7 @@ column() { awk -F'\t' -v name="$1" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i =
   [ "${stderr_lines[1]}" = "train: the optimizer was adamw: sgdm begins with a fresh state" ]
   run -0 --separate-stderr train a.h5 tokens.h5 valid.h5 --steps 5 -o b.h5
   [ "${stderr_lines[0]}" = "train: from step 3 on: other token files" ]
+  rm b.h5
   train start.h5 tokens.h5 --steps 3 --schedule cosine -q -o a.h5
   run -0 --separate-stderr train a.h5 tokens.h5 --steps 6 -o b.h5
   [ "${stderr_lines[0]}" = "train: from step 3 on: --steps 6 (was 3)" ]
@@ -181,7 +182,7 @@ column() { awk -F'\t' -v name="$1" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i =
     [ ! -e out.h5 ]
   }
   head -c 5000 start.h5 > cut.h5
-  check "missing.h5: no such file or directory" - missing.h5
+  check "missing.h5: no such file" - missing.h5
   check "start.h5: expected a tokens file, found a checkpoint" - start.h5
   check "start.h5: expected a tokens file, found a checkpoint" - tokens.h5 --valid start.h5
   check "tokens.h5: expected a checkpoint, found a tokens file" tokens.h5 -
@@ -211,6 +212,7 @@ column() { awk -F'\t' -v name="$1" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i =
   check "--save-every has no effect without -o FILE: there is nothing to replace in stdout" --steps 3 --save-every 1
   check "--emit-every needs a pipe: of several checkpoints in the file out.h5 readers would see the first only" --steps 3 --emit-every 1 -o out.h5
   check "--no-optimizer-state has no effect with -o FILE, which must be able to go on" --steps 3 --no-optimizer-state -o out.h5
+  check "--log -: stdout is the checkpoint's; name a file" --steps 3 --log - -o out.h5
   check "--valid-every has no effect without --valid" --steps 3 --valid-every 1
   check "--json has no effect without --dry-run" --steps 3 --json
   check "--device: expected cpu or cuda, found tpu" --steps 3 --device tpu
