@@ -98,6 +98,7 @@ CLI::App* add_train(CLI::App& app, Common& common, TrainCommand& command) {
                    "A special token besides <|endoftext|>, which is always there; may be given again")
       ->type_name("TOKEN")
       ->expected(1)
+      ->allow_extra_args(false) // or it would take the files that follow
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   add_output(*train, common, "Where the tokenizer goes");
   add_zstd(*train, common);
@@ -483,7 +484,6 @@ int main(int argc, char** argv) {
              "Example: noether tokenize train --vocab-size 4096 corpus.txt > bpe.h5\n"
              "         noether tokenize encode -t bpe.h5 corpus.txt > tokens.h5\n"
              "`noether tokenize encode --help` shows the options of encode.");
-  app.require_subcommand(1);
   TrainCommand train;
   EncodeCommand encode;
   DecodeCommand decode;
@@ -494,6 +494,8 @@ int main(int argc, char** argv) {
   const CLI::App* show_app = add_show(app, common, show);
 
   return run_tool(app, argc, argv, common, [&] {
+    // Not CLI11's own check: that comes before a misspelled name is looked at.
+    if (app.get_subcommands().size() != 1) throw UsageError("expected one of train, encode, decode, show");
     if (train_app->parsed()) run_train(train, *train_app, common);
     if (encode_app->parsed()) run_encode(encode, *encode_app, common);
     if (decode_app->parsed()) run_decode(decode, *decode_app, common);

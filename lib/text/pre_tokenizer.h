@@ -21,10 +21,10 @@ namespace noether::text {
 template <PreTokenizer> const char* word_end(const char* at, const char* end);
 
 /// Calls take(begin, end) for each word of `text` in order; the words end to end are the text.
-template <PreTokenizer kind, class Take> void for_each_word(std::string_view text, Take&& take) {
+template <PreTokenizer Kind, class Take> void for_each_word(std::string_view text, Take&& take) {
   const char* const end = text.data() + text.size();
   for (const char* at = text.data(); at < end;) {
-    const char* const next = word_end<kind>(at, end);
+    const char* const next = word_end<Kind>(at, end);
     take(at, next);
     at = next;
   }
@@ -49,10 +49,10 @@ std::size_t safe_cut_before(PreTokenizer kind, std::string_view text, std::size_
 namespace detail {
 
 /// Bytes of the contraction ('s 't 'm 'd 'll 've 're) that begins with the apostrophe at `at`; 0 when there is none.
-template <bool any_case> int contraction(const char* at, const char* end) {
+template <bool AnyCase> int contraction(const char* at, const char* end) {
   const auto letter = [&](int i) {
     const char c = at + i < end ? at[i] : '\0';
-    return any_case && c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    return AnyCase && c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   };
   switch (letter(1)) {
   case 's':
@@ -66,7 +66,7 @@ template <bool any_case> int contraction(const char* at, const char* end) {
   case 'r':
     return letter(2) == 'e' ? 3 : 0;
   case '\xC5':
-    return any_case && letter(2) == '\xBF' ? 3 : 0; // U+017F
+    return AnyCase && letter(2) == '\xBF' ? 3 : 0; // U+017F
   default:
     return 0;
   }
