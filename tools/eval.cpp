@@ -38,7 +38,7 @@ struct LossCommand {
 
 struct LossHelp : CLI::Formatter {
   std::string make_usage(const CLI::App*, std::string) const override {
-    return "Usage: loss [OPTIONS] CHECKPOINT... TOKENS\n";
+    return "Usage: noether eval loss [OPTIONS] CHECKPOINT... TOKENS\n";
   }
 };
 
@@ -51,7 +51,9 @@ CLI::App* add_loss(CLI::App& app, Common& common, LossCommand& command) {
       "standard error is over documents, or over 64 blocks where there are fewer than 30 documents.\n"
       "Example: noether eval loss symmetric.h5 broken.h5 valid.h5\n"
       "         noether train start.h5 train.h5 --emit-every 100 | noether eval loss - valid.h5");
-  loss->formatter(std::make_shared<LossHelp>());
+  auto formatter = std::make_shared<LossHelp>();
+  formatter->column_width(34);
+  loss->formatter(formatter);
   loss->add_option("inputs", command.inputs,
                    "Checkpoints, - for those that come through stdin; last the tokens to score")
       ->option_text("CHECKPOINT... TOKENS")
@@ -146,7 +148,7 @@ CLI::App* add_generate(CLI::App& app, Common& common, GenerateCommand& command) 
       "depends on the checkpoint, the prompt, its number, the seed and the options of sampling alone, not on -j.\n"
       "Example: noether eval generate model.h5 --prompt 'In the beginning' --top-k 40 --tokens 60\n"
       "         noether eval generate model.h5 --temperature 0 --json < prompts.txt");
-  generate->add_option("checkpoint", command.checkpoint, "A checkpoint, or - for stdin")->required();
+  generate->add_option("checkpoint", command.checkpoint, "A checkpoint, or - for stdin")->type_name("FILE")->required();
   generate->add_option("--prompt", command.prompts, "Text to go on from; may be given again; '' begins a document")
       ->type_name("TEXT")
       ->expected(1)

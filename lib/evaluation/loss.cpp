@@ -142,18 +142,15 @@ Loss evaluate_loss(architecture::Checkpoint& checkpoint, const text::TokenFile& 
         throw Error("{}: token {} is {}, beyond the vocabulary of {}, which has {}", tokens.name(),
                     at.begin + static_cast<std::int64_t>(i) - (row.prefixed ? 1 : 0), ids[i], checkpoint.name,
                     config.vocab_size);
-    const std::int64_t length = at.end - at.begin;
-    std::vector<std::int64_t> targets(ids.begin() + 1, ids.end());
-    std::fill(targets.begin(), targets.begin() + (at.scored - at.begin), -1);
-    const auto tensor = [&](std::vector<std::int64_t>& values) {
-      return at::from_blob(values.data(), {1, length}, at::kLong);
-    };
+    const std::int64_t before = at.scored - at.begin; // inputs that are context alone
+    const at::Tensor all = at::from_blob(ids.data(), {static_cast<std::int64_t>(ids.size())}, at::kLong);
+    const at::Tensor states =
+        models::hidden(model, all.slice(0, 0, -1).unsqueeze(0),
+                       step_biases(config, options.biases, options.seed, static_cast<std::uint64_t>(k)));
     const at::Tensor losses =
-        models::token_losses(model, tensor(ids), tensor(targets),
-                             step_biases(config, options.biases, options.seed, static_cast<std::uint64_t>(k)));
+        models::head_token_losses(states[0].slice(0, before), model.head, all.slice(0, before + 1), model.precision);
     const float* values = losses.const_data_ptr<float>();
-    return Scored{{values + (at.scored - at.begin), values + length},
-                  {targets.begin() + (at.scored - at.begin), targets.end()}};
+    return Scored{{values, values + losses.numel()}, {ids.begin() + before + 1, ids.end()}};
   };
 
   std::vector<std::int64_t> text_bytes;

@@ -5,6 +5,7 @@
 #include "models/model.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -119,7 +120,9 @@ TEST(Loss, IsTheSameToTheBitOnAnyNumberOfThreads) {
   const auto tokens = token_file(tokenizer(300), random_documents(3, 400, 300));
   LossOptions options;
   options.stride = 16;
+  at::set_num_threads(2);
   const Loss one = evaluate(checkpoint, tokens, options);
+  EXPECT_EQ(at::get_num_threads(), 1);
   for (const int threads : {2, 3, 8}) {
     options.threads = threads;
     const Loss many = evaluate(checkpoint, tokens, options);
