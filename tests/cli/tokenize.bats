@@ -161,7 +161,7 @@ digest() { h5dump -a /noether_digest "$1" | grep -o '"[0-9a-f]\{32\}"'; }
   check "--documents has no effect with --one-document" encode -t bpe.h5 --one-document --documents line text
   check "--split needs --valid-output" encode -t bpe.h5 --split 0.5 text
   check "--seed has no effect without --split" encode -t bpe.h5 --seed 3 text
-  check "--zstd has no effect with --ids" encode -t bpe.h5 --ids -z text
+  check "--zstd has no effect with --ids" encode -t bpe.h5 --ids -z3 text
   check "the tokenizer and the text cannot both be stdin" encode -t - -
   check "stdin (-) can be read only once" train - -
   check "-t has no effect without --ids: tokens carry their tokenizer" decode -t bpe.h5 tokens.h5
