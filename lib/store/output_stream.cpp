@@ -184,9 +184,9 @@ void OutputStream::close() {
   State& state = *state_;
   if (state.expects_more) throw Error("{}: another file was announced and not written", state.name);
   if (state.file && state.used) return state.file->commit();
-  // Some file systems report a full disk only when a descriptor is closed.
-  const Descriptor copy(::fcntl(state.descriptor, F_DUPFD_CLOEXEC, 0));
-  (void)copy;
+  // Some file systems report a full disk only when a descriptor is closed; stdout itself stays open for others.
+  const int copy = ::fcntl(state.descriptor, F_DUPFD_CLOEXEC, 0);
+  if (copy >= 0 && ::close(copy) != 0 && errno != EINTR) throw Error("{}: {}", state.name, system_reason(errno));
 }
 
 } // namespace noether::store

@@ -82,7 +82,7 @@ bool exists(hid_t file, const std::string& path) {
 
 std::string describe_found(const FileReader& reader, const std::string& path) {
   std::vector<std::string> found = reader.datasets();
-  if (const std::string near = did_you_mean(path, found); !near.empty()) return near;
+  if (std::string near = did_you_mean(path, found); !near.empty()) return near;
   if (found.empty()) return " (it holds no datasets)";
   const bool all = found.size() <= 4;
   if (!all) found.resize(4);
