@@ -102,7 +102,7 @@ with_tokens() {
   check 2 "unknown option --step (did you mean --steps?)" train model.h5 tokens.h5 --step 1
   check 2 "unknown option --promt (did you mean --prompt?)" eval generate model.h5 --promt x
   check 2 "unknown subcommand generat (did you mean generate?)" eval generat
-  check 2 "unknown subcommand encod (did you mean encode or decode?)" tokenize encod
+  check 2 "unknown subcommand encod (did you mean encode?)" tokenize encod
   run -2 --separate-stderr noether trian
   [ "$stderr" = "noether: no program trian (did you mean train?)" ]
 }
