@@ -237,7 +237,7 @@ private:
                  .valid_loss = valid_loss});
     if (at < run_.state.steps && (due(request_.save_every) || due(request_.emit_every)))
       write(due(request_.emit_every));
-    if (reporter_.progress_due()) reporter_.progress(progress());
+    if (at < run_.state.steps && reporter_.progress_due()) reporter_.progress(progress()); // finish() shows the last
   }
 
   std::string progress() const {
