@@ -12,12 +12,6 @@
 namespace noether::training {
 namespace {
 
-/// A bias is a vector, also where its shape is [heads, head_width].
-bool is_matrix(const architecture::Parameter& parameter) {
-  const std::size_t slash = parameter.name.rfind('/');
-  return parameter.is_matrix() && !parameter.name.substr(slash + 1).starts_with("b_");
-}
-
 /// A part of the rows, as a tensor over the batch's own memory.
 at::Tensor rows_of(const std::vector<std::int64_t>& values, const Batch& batch, std::int64_t begin, std::int64_t end) {
   // from_blob asks for a pointer that is not const; nothing writes through it.
@@ -45,7 +39,7 @@ Trainer::Trainer(architecture::Checkpoint& checkpoint, const Settings& settings,
   model_ = models::bind(checkpoint.config, checkpoint.parameters, &gradients_);
   model_.precision = settings.precision;
   for (const architecture::Parameter& parameter : checkpoint.layout)
-    segments_.push_back({parameter.offset, parameter.count, !settings.decay_matrices_only || is_matrix(parameter)});
+    segments_.push_back({parameter.offset, parameter.count, !settings.decay_matrices_only || parameter.is_matrix()});
   arena_ = {checkpoint.parameters.data(), gradients_.data(), {}, segments_};
   for (const std::string_view name : settings.optimizer->state) {
     architecture::Arena& state = checkpoint.training.optimizer[std::string(name)];
