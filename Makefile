@@ -33,7 +33,7 @@ ifneq ($(TORCH),OFF)
 	@$(deps)/libtorch.sh .deps
 endif
 
-deps-test deps-demo deps-check: deps-%: deps
+deps-test deps-demo deps-bench deps-check: deps-%: deps
 	@$(deps)/install.sh $*
 
 test: deps-test ## Install what is missing, build, and run every test
@@ -44,7 +44,7 @@ demo: deps-demo ## Train two small models on real text and compare them (TEXT=FI
 	@$(MAKE) --no-print-directory build
 	@PATH="$(abspath $(BUILD))/bin:$$PATH" share/noether/demo/demo.sh demo $(TEXT)
 
-bench: deps ## Compare speed with other programs (BENCH="train-b encode": only these)
+bench: deps-bench ## Compare speed with other programs (BENCH="train-b encode": only these)
 	@$(MAKE) --no-print-directory build
 	@tests/bench/run.sh $(BUILD) $(BENCH)
 
@@ -68,5 +68,5 @@ help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@awk '/^# [A-Z_]+=/ { sub(/^# /, "     "); print }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: build deps deps-test deps-demo deps-check test demo bench install format lint test-fresh clean help
+.PHONY: build deps deps-test deps-demo deps-bench deps-check test demo bench install format lint test-fresh clean help
 .DEFAULT_GOAL := build

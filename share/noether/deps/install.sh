@@ -8,6 +8,7 @@ here=$(dirname "$0")
 found() {
   case $1 in
   *.pc) pkg-config --exists "${1%.pc}" 2>/dev/null ;;
+  *.py) python3 -c "import ${1%.py}" 2>/dev/null ;;
   *) command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ] ;;
   esac
 }
