@@ -3,6 +3,7 @@
 
 #include "evaluation/generate.h"
 #include "evaluation/loss.h"
+#include "models/memory.h"
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -247,6 +248,7 @@ int main(int argc, char** argv) {
   const CLI::App* generate_app = add_generate(app, common, generate);
   return run_tool(app, argc, argv, common, [&] {
     if (app.get_subcommands().empty()) throw UsageError("expected a subcommand: loss or generate");
+    models::keep_freed_memory();
     if (loss_app->parsed()) run_loss(loss, *loss_app, common);
     if (generate_app->parsed()) run_generate(generate, *generate_app, common);
   });

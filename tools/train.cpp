@@ -4,6 +4,7 @@
 #include "training/train.h"
 
 #include "base/number.h"
+#include "models/memory.h"
 
 namespace {
 
@@ -118,6 +119,7 @@ int main(int argc, char** argv) {
     request.zstd_level = common.zstd_level;
     request.threads = common.thread_count();
     request.record = provenance_record(common, false);
+    models::keep_freed_memory();
     Reporter reporter(common.program, common.verbosity(), common.progress_mode());
     if (dry_run)
       print_plan(training::plan(request, reporter), common);
