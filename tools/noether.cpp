@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -71,6 +72,10 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "noether: man: %s\n", system_reason(errno).c_str());
     return kFailed;
   }
+  // LibTorch's threads wait for each other by spinning, for milliseconds by default: where other programs want the
+  // processors too, the one that is waited for does not run meanwhile. A short spin costs nothing else; OpenMP reads it
+  // when the program is loaded.
+  if (std::getenv("OMP_WAIT_POLICY") == nullptr) setenv("GOMP_SPINCOUNT", "10000", 0);
   const std::string path = (prefix / "libexec/noether" / name).string();
   execv(path.c_str(), argv + 1);
   std::fprintf(stderr, "noether: %s: %s\n", path.c_str(), system_reason(errno).c_str());
