@@ -113,13 +113,11 @@ std::vector<std::string> position_names() { return {kPositions.begin(), kPositio
 std::vector<std::string> break_names() { return {kBreaks.begin(), kBreaks.end()}; }
 
 std::string_view name_of(Group group) {
-  constexpr std::array names{"embedding", "attention", "mlp", "norm", "head"};
-  return names[static_cast<std::size_t>(group)];
+  constexpr std::array kNames{"embedding", "attention", "mlp", "norm", "head"};
+  return kNames[static_cast<std::size_t>(group)];
 }
 
-bool Parameter::is_matrix() const {
-  return name.starts_with("embedding/") || name.find("/W_") != std::string::npos;
-}
+bool Parameter::is_matrix() const { return name.starts_with("embedding/") || name.find("/W_") != std::string::npos; }
 
 std::int64_t Config::rotated() const {
   if (position != Position::rope) return 0;

@@ -80,7 +80,8 @@ struct Parameter {
   Initial initial;
   std::int64_t offset = 0; ///< first element in the arena
   std::int64_t count = 0;  ///< product of shape
-  /// A weight matrix or an embedding, as against a bias, a gain or a slope: what weight decay usually applies to. (b_Q has two dimensions, and is none.)
+  /// A weight matrix or an embedding, as against a bias, a gain or a slope: what weight decay usually applies to. (b_Q
+  /// has two dimensions, and is none.)
   bool is_matrix() const;
 };
 

@@ -58,7 +58,7 @@ TEST(Initialise, HasTheDeviationsOfTheMethod) {
     const double mean = sum / n, deviation = std::sqrt(std::max(0.0, squares / n - mean * mean));
     const double expected = parameter.name.ends_with("W_O") || parameter.name.ends_with("W_down")
                                 ? 0.02 / std::sqrt(16.0)
-                            : parameter.is_matrix() ? 0.02
+                            : parameter.is_matrix()             ? 0.02
                             : parameter.name.ends_with("slope") ? 1.0
                                                                 : 0.0;
     const double expected_mean = parameter.name.ends_with("slope")       ? 0.2
