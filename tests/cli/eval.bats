@@ -1,4 +1,5 @@
 # What a user of `noether eval` sees.
+# bats file_tags=torch
 bats_require_minimum_version 1.5.0
 
 # Real text, its tokens and two small models: made once, for all tests.
