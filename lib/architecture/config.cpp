@@ -1,6 +1,7 @@
 // Configurations: checks, JSON, and the parameters that follow.
 #include "architecture/config.h"
 
+#include "base/choice.h"
 #include "base/error.h"
 
 #include <array>
@@ -16,14 +17,6 @@ constexpr std::array kNorms{"layer", "rms"};
 constexpr std::array kPositions{"learned", "rope"};
 constexpr std::array kActivations{"gelu", "gelu-tanh", "relu", "silu", "prelu"};
 constexpr std::array kBreaks{"none", "q", "v", "qv"};
-
-template <class Choice, std::size_t N>
-Choice choice_of(std::string_view name, const std::array<const char*, N>& names, std::string_view what) {
-  for (std::size_t i = 0; i < N; ++i)
-    if (name == names[i]) return static_cast<Choice>(i);
-  throw UsageError("{}: expected {}, found {}{}", what, fmt::join(names, ", "), name,
-                   did_you_mean(name, {names.begin(), names.end()}));
-}
 
 /// Takes fields out of an object, so that what is left over is unknown.
 class Fields {

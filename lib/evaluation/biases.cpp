@@ -1,6 +1,6 @@
 #include "evaluation/biases.h"
 
-#include "base/error.h"
+#include "base/choice.h"
 
 #include <array>
 
@@ -9,12 +9,7 @@ namespace {
 constexpr std::array kNames{"mean", "sampled", "none"};
 }
 
-Biases biases_of(std::string_view name) {
-  for (std::size_t i = 0; i < kNames.size(); ++i)
-    if (name == kNames[i]) return static_cast<Biases>(i);
-  throw UsageError("biases: expected {}, found {}{}", fmt::join(kNames, ", "), name,
-                   did_you_mean(name, {kNames.begin(), kNames.end()}));
-}
+Biases biases_of(std::string_view name) { return choice_of<Biases>(name, kNames, "biases"); }
 
 std::string_view name_of(Biases biases) { return kNames[static_cast<std::size_t>(biases)]; }
 

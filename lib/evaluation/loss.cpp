@@ -2,6 +2,7 @@
 // and small models would wait for each other at every layer.
 #include "evaluation/loss.h"
 
+#include "base/choice.h"
 #include "base/error.h"
 #include "base/number.h"
 #include "base/threads.h"
@@ -96,12 +97,7 @@ private:
 
 } // namespace
 
-Prefix prefix_of(std::string_view name) {
-  for (std::size_t i = 0; i < kPrefixes.size(); ++i)
-    if (name == kPrefixes[i]) return static_cast<Prefix>(i);
-  throw UsageError("prefix: expected {}, found {}{}", fmt::join(kPrefixes, ", "), name,
-                   did_you_mean(name, {kPrefixes.begin(), kPrefixes.end()}));
-}
+Prefix prefix_of(std::string_view name) { return choice_of<Prefix>(name, kPrefixes, "prefix"); }
 
 void check_fit(const store::FileReader& checkpoint, const text::TokenFile& tokens, const LossOptions& options) {
   checkpoint.expect(store::kCheckpointFile);
