@@ -7,7 +7,7 @@ plots=$(realpath "$(dirname "$0")/../plot")
 text=${2:+$(realpath "$2")}
 mkdir -p "$1"
 cd "$1"
-steps=${STEPS:-800}
+steps=${STEPS:-400}
 began=$SECONDS
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
