@@ -18,6 +18,11 @@
 
 #include <algorithm>
 
+// In every LibTorch 2 from 2.6, though its header is not installed.
+namespace at::native {
+TORCH_API void mkldnn_matmul(const Tensor& a, const Tensor& b, const Tensor& result, float beta, float alpha);
+}
+
 namespace noether::models {
 namespace {
 
@@ -46,6 +51,17 @@ at::Tensor product(const at::Tensor& x, const at::Tensor& W, const std::optional
   return x.scalar_type() == at::kBFloat16 ? y.to(at::kFloat) : y;
 }
 
+/// result = a b, or with `add` result += a b. a, b: of any strides, in the product's precision; result: dense, float32
+/// (or a's float64).
+void multiply(const at::Tensor& result, const at::Tensor& a, const at::Tensor& b, bool add = false) {
+  if (a.scalar_type() == at::kFloat) {
+    at::native::mkldnn_matmul(a, b, result, add ? 1 : 0, 1); // takes a transposed operand without a copy of it
+    return;
+  }
+  const at::Tensor y = at::mm(a, b);
+  add ? result.add_(y) : result.copy_(y);
+}
+
 struct Linear : torch::autograd::Function<Linear> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& W,
                             const std::optional<at::Tensor>& b, int precision) {
@@ -69,8 +85,8 @@ struct Linear : torch::autograd::Function<Linear> {
       if (context->needs_input_grad(1)) dW = at::mm(dy.t(), x);
     } else {
       const at::Tensor rows = rounded(dy, kind).contiguous();
-      if (context->needs_input_grad(0)) dx = product(rows, rounded(W, kind).t());
-      if (context->needs_input_grad(1)) dW = product(rows.t().contiguous(), x.t());
+      if (context->needs_input_grad(0)) multiply(dx = at::empty(x.sizes(), dy.options()), rows, rounded(W, kind));
+      if (context->needs_input_grad(1)) multiply(dW = at::empty(W.sizes(), W.options()), rows.t(), x);
     }
     if (context->saved_data["has_bias"].toBool() && context->needs_input_grad(2)) db = dy.sum(0);
     return {dx, dW, db, Variable()};
@@ -118,8 +134,8 @@ struct HeadCrossEntropy : torch::autograd::Function<HeadCrossEntropy> {
           scores.scatter_add_(1, target.clamp_min(0).unsqueeze(1), at::full({end - begin, 1}, -1.0, scores.options()));
           scores.mul_(target.ge(0).to(scores.scalar_type()).mul_(scale).unsqueeze(1));
           const at::Tensor d = rounded(scores, kind);
-          if (wants_h) dh.slice(0, begin, end).copy_(product(d, rounded_W.t()));
-          if (wants_W) dW.add_(product(d.t().contiguous(), rows.t()));
+          if (wants_h) multiply(dh.slice(0, begin, end), d, rounded_W);
+          if (wants_W) multiply(dW, d.t(), rows, true);
         });
     context->save_for_backward({dh, dW});
     return at::scalar_tensor(total * scale, h.options());
