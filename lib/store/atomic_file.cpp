@@ -1,5 +1,6 @@
-// Replacing a file whole: a temporary name beside the target, sync, rename, sync of the folder. Extended attributes,
-// access control lists and the owner of the old file are not carried over: a rename makes a new file.
+// Replacing a file whole: written without a name, or under a temporary one where the file system needs a name; sync,
+// rename, sync of the folder. Extended attributes, access control lists and the owner of the old file are not carried
+// over: a rename makes a new file.
 #include "store/atomic_file.h"
 
 #include "base/error.h"
@@ -39,6 +40,17 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+/// How the kernel names an open file that has no name.
+std::string path_of(int descriptor) { return fmt::format("/proc/self/fd/{}", descriptor); }
+
+/// A file without a name in the folder, which ends with its process; -1 where there is no such thing.
+int open_unnamed(const std::string& folder, mode_t mode) {
+  const int descriptor = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
+  if (descriptor < 0 || ::access(path_of(descriptor).c_str(), F_OK) == 0) return descriptor;
+  ::close(descriptor); // without /proc it could never get a name
+  return -1;
+}
+
 /// The path with symbolic links at its end followed, also when what they name does not exist yet.
 std::string follow_links(std::string path, const std::string& name) {
   for (int links = 0; links < 40; ++links) {
@@ -71,24 +83,31 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
   // A rename needs only the folder's permission, but a file that was made read-only is meant to stay.
   if (existed_ && ::access(path.c_str(), W_OK) != 0) throw Error("{}: {}", path, system_reason(errno));
   target_ = follow_links(path, path);
-  const std::string folder = folder_of(target_);
-  const std::string base = target_.substr(target_.rfind('/') + 1).substr(0, 200);
-  static std::atomic<unsigned> counter{0};
-  do {
-    temporary_ = fmt::format("{}/.{}.{}-{}.tmp", folder, base, ::getpid(), counter++);
-    descriptor_ =
-        ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, existed_ ? 0600 : 0666);
-  } while (descriptor_ < 0 && errno == EEXIST); // left behind by a process of the same number
+  const mode_t mode = existed_ ? 0600 : 0666;
+  descriptor_ = open_unnamed(folder_of(target_), mode);
+  if (descriptor_ < 0)
+    name_temporary([&](const char* name) {
+      descriptor_ = ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+      return descriptor_ >= 0;
+    });
   if (descriptor_ < 0) {
+    const int number = errno;
     temporary_.clear();
-    if (errno == ENOENT || errno == ENOTDIR) throw Error("{}: no such folder", path);
-    throw Error("{}: {}", path, system_reason(errno));
+    if (number == ENOENT || number == ENOTDIR) throw Error("{}: no such folder", path);
+    throw Error("{}: {}", path, system_reason(number));
   }
   if (existed_ && ::fchmod(descriptor_, status.st_mode & 07777) != 0) {
     const int number = errno;
     discard();
     throw Error("{}: {}", path, system_reason(number));
   }
+}
+
+template <class Make> void AtomicFile::name_temporary(const Make& make) {
+  const std::string base = target_.substr(target_.rfind('/') + 1).substr(0, 200);
+  static std::atomic<unsigned> counter{0};
+  do temporary_ = fmt::format("{}/.{}.{}-{}.tmp", folder_of(target_), base, ::getpid(), counter++);
+  while (!make(temporary_.c_str()) && errno == EEXIST); // left behind by a process of the same number
 }
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
@@ -146,6 +165,19 @@ void AtomicFile::write(const void* data, std::size_t size) {
 void AtomicFile::commit() {
   if (regular()) {
     if (::fsync(descriptor_) != 0 && errno != EINVAL) fail(errno);
+    if (temporary_.empty()) {
+      // A link replaces nothing, so even here there is a temporary name, for a moment.
+      bool linked = false;
+      name_temporary([&](const char* name) {
+        linked = ::linkat(AT_FDCWD, path_of(descriptor_).c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
+        return linked;
+      });
+      if (!linked) {
+        const int number = errno;
+        temporary_.clear();
+        fail(number);
+      }
+    }
     if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail(errno);
     temporary_.clear();
     // Some network file systems cannot sync a folder; the file itself is safe by then.

@@ -8,11 +8,11 @@
 
 namespace noether::store {
 
-/// Writes beside the target under a temporary name; commit() syncs it, renames it over the target and syncs the folder.
-/// Without commit() the target stays as it was and the temporary file is removed. A target that exists and is not a
-/// regular file (a FIFO, /dev/null) is written as it is. A symbolic link is followed, so that the link stays and its
-/// file is replaced. Mode and umask are respected. Two programs that write the same target never mix: the last rename
-/// wins.
+/// Writes into the target's folder without a name, so that a killed program leaves nothing behind (where the file
+/// system has no such files, under a temporary name); commit() syncs it, renames it over the target and syncs the
+/// folder. Without commit() the target stays as it was. A target that exists and is not a regular file (a FIFO,
+/// /dev/null) is written as it is. A symbolic link is followed, so that the link stays and its file is replaced. Mode
+/// and umask are respected. Two programs that write the same target never mix: the last rename wins.
 class AtomicFile {
 public:
   /// Throws Error: "model.h5: no such folder", "model.h5: permission denied".
@@ -22,7 +22,7 @@ public:
   ~AtomicFile();
 
   int descriptor() const { return descriptor_; }
-  bool regular() const { return !temporary_.empty(); }
+  bool regular() const { return !target_.empty(); }
   /// Says how long the file will be, so that a full disk is noticed before the work; a hint, to be given before the
   /// first write.
   void reserve(std::uint64_t size);
@@ -33,9 +33,13 @@ public:
 
 private:
   void discard();
+  /// Sets temporary_ to the first name in the target's folder that make(name) does not find taken (EEXIST).
+  template <class Make> void name_temporary(const Make& make);
   [[noreturn]] void fail(int number) const;
 
-  std::string path_, target_, temporary_;
+  std::string path_;
+  std::string target_;    ///< the regular file to replace, or empty: path_ is written as it is
+  std::string temporary_; ///< to be removed or renamed, or empty while there is no name
   int descriptor_ = -1;
   bool existed_ = false;
   std::size_t unsent_ = 0; ///< bytes written since the disk was last told to begin

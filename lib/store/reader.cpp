@@ -19,6 +19,8 @@ namespace {
 constexpr std::uint64_t kLargestRatio = 1100;
 /// Each thread copies so much at once from a file on disk.
 constexpr std::uint64_t kStripe = std::uint64_t{4} << 20;
+/// So many threads fill the memory bus or the disk; more would only be in other programs' way.
+constexpr int kReaders = 4;
 
 /// Lets HDF5 open memory that is already there, without the copies that it makes otherwise: every "allocation" is the
 /// image.
@@ -198,7 +200,7 @@ void copy_out(const Image& image, const std::byte* data, void* out, std::uint64_
   }
   const auto start = static_cast<std::uint64_t>(data - image.mapping->data());
   const auto stripes = static_cast<std::int64_t>((bytes + kStripe - 1) / kStripe);
-  parallel_for(stripes, 0, [&](std::int64_t stripe) {
+  parallel_for(stripes, std::min(usable_processors(), kReaders), [&](std::int64_t stripe) {
     std::uint64_t at = static_cast<std::uint64_t>(stripe) * kStripe;
     const std::uint64_t end = std::min(bytes, at + kStripe);
     while (at < end) {

@@ -3,6 +3,7 @@
 
 #include "store/scratch.h"
 
+#include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -168,6 +169,25 @@ TEST(AtomicFile, TwoWritersNeverMix) {
   EXPECT_EQ(slurp(scratch / "f").find('a'), std::string::npos);
   first.commit();
   EXPECT_EQ(slurp(scratch / "f").find('b'), std::string::npos);
+  EXPECT_EQ(scratch.files(), 1U);
+}
+
+TEST(AtomicFile, AKilledWriterLeavesNothing) {
+  const Scratch scratch;
+  const int probe = ::open(scratch.folder().c_str(), O_TMPFILE | O_WRONLY, 0600);
+  if (probe < 0) GTEST_SKIP() << "skipped: this file system has no files without a name";
+  ::close(probe);
+  spill(scratch / "f", "old");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    AtomicFile file(scratch / "f");
+    file.write("new");
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  EXPECT_EQ(slurp(scratch / "f"), "old");
   EXPECT_EQ(scratch.files(), 1U);
 }
 
