@@ -6,7 +6,11 @@
 #include "base/number.h"
 #include "formats/tokenizer_files.h"
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
+#include <fstream>
+#include <map>
 
 namespace {
 
@@ -24,15 +28,55 @@ bool has_rope(const Config& config) { return config.position == Position::rope; 
 bool breaks_q(const Config& config) { return config.breaks_q(); }
 bool breaks_v(const Config& config) { return config.breaks_v(); }
 
-/// "0.5", or "0.05:0.15" for a linear range over the head's components; nothing is changed where it was not given.
-void parse_range(const char* option, const std::string& text, double& first, double& last) {
-  if (text.empty()) return;
+bool breaks_k(const Config& config) { return config.breaks_k(); }
+bool breaks(const Config& config) { return config.symmetry_break != Break::none; }
+
+/// "0.5"; "0.05:0.15" for a linear range over the head's components; "@FILE" for numbers in a file.
+std::vector<double> parse_components(const std::string& option, const std::string& text) {
+  std::vector<double> values;
+  if (text.starts_with('@')) {
+    const std::string path = text.substr(1);
+    std::ifstream file(path);
+    if (!file) throw Error("{}: {}", path, system_reason(errno));
+    for (std::string word; file >> word;) {
+      const auto value = parse_real(word);
+      if (!value) throw Error("{}: expected numbers, found {}", path, word);
+      values.push_back(*value);
+    }
+    if (values.empty()) throw Error("{}: expected numbers, found none", path);
+    return values;
+  }
   const std::size_t colon = text.find(':');
-  const auto from = parse_real(text.substr(0, colon));
-  const auto to = colon == std::string::npos ? from : parse_real(text.substr(colon + 1));
-  if (!from || !to) throw UsageError("{}: expected a number, or FIRST:LAST, found {}", option, text);
-  first = *from;
-  last = *to;
+  const auto first = parse_real(text.substr(0, colon));
+  const auto last = colon == std::string::npos ? first : parse_real(text.substr(colon + 1));
+  if (!first || !last) throw UsageError("{}: expected a number, FIRST:LAST or @FILE, found {}", option, text);
+  values.push_back(*first);
+  if (colon != std::string::npos) values.push_back(*last);
+  return values;
+}
+
+/// The parameters of `from` in a checkpoint of another configuration, which must have them all; what it has besides is
+/// drawn from the seed.
+Checkpoint carry_over(const Config& config, const Checkpoint& from, const Common& common, Reporter& reporter) {
+  Checkpoint checkpoint = initialise(config, common.seed, common.thread_count());
+  std::map<std::string_view, const Parameter*> fresh;
+  for (const Parameter& parameter : checkpoint.layout) fresh[parameter.name] = &parameter;
+  for (const Parameter& parameter : from.layout) {
+    const auto found = fresh.find(parameter.name);
+    if (found == fresh.end())
+      throw UsageError("{}: {} has no place in what the options describe", from.name, parameter.name);
+    if (found->second->shape != parameter.shape)
+      throw UsageError("{}: {} has shape [{}], and the options ask for [{}]", from.name, parameter.name,
+                       fmt::join(parameter.shape, ", "), fmt::join(found->second->shape, ", "));
+    std::copy_n(from.parameters.data() + parameter.offset, parameter.count,
+                checkpoint.parameters.data() + found->second->offset);
+    fresh.erase(found);
+  }
+  if (fresh.size() == 1) reporter.message(fmt::format("{} is drawn afresh", fresh.begin()->first));
+  if (fresh.size() > 1)
+    reporter.message(
+        fmt::format("{} parameters are drawn afresh, {} the first", fresh.size(), fresh.begin()->first));
+  return checkpoint;
 }
 
 void print_sizes(const Config& config, const Common& common) {
@@ -67,6 +111,7 @@ int main(int argc, char** argv) {
   Common common;
   add_common(app, common,
              "Example: noether init gpt2 --layers 4 --width 128 --context 128 --break qv -t bpe.h5 > start.h5\n"
+             "         noether init from model.h5 --break qv > broken.h5\n"
              "         noether init gpt2-124m --dry-run");
   add_output(app, common, "Where the checkpoint goes");
   add_seed(app, common);
@@ -75,9 +120,13 @@ int main(int argc, char** argv) {
   add_json(app, common);
 
   std::string name;
-  app.add_option("architecture", name, fmt::format("One of {}", fmt::join(preset_names(), ", ")))
+  app.add_option("architecture", name,
+                 fmt::format("One of {}; or from, and a checkpoint", fmt::join(preset_names(), ", ")))
       ->required()
       ->type_name("NAME");
+  std::string model_path;
+  app.add_option("model", model_path, "After from: a checkpoint, or - for stdin, whose weights are kept")
+      ->type_name("CHECKPOINT");
   Sizes sizes;
   const auto add_size = [&app](const std::string& option, std::optional<std::int64_t>& value, const std::string& text) {
     app.add_option_function<std::string>(
@@ -129,24 +178,52 @@ int main(int argc, char** argv) {
   for (CLI::Option* option : {position_option, activation_option, norm_option}) option->default_str("");
 
   const std::string breaking = "Symmetry breaking (arXiv 2601.22257)";
-  add_choice(app, "--break", symmetry_break = "none", break_names(), "Which projections get unlearned random biases")
-      ->group(breaking);
-  std::string q_mean, q_deviation, v_mean, v_deviation;
-  const auto add_range = [&](const std::string& option, std::string& value, const std::string& text) {
-    return app.add_option(option, value, text)->type_name("X[:Y]")->group(breaking);
+  auto* break_option =
+      add_choice(app, "--break", symmetry_break, break_names(), "Which projections get unlearned random biases")
+          ->default_str("none")
+          ->group(breaking);
+  std::vector<Refinement> refinements{{fraction_option, has_rope, "--position rope"},
+                                      {base_option, has_rope, "--position rope"}};
+  struct BiasOption {
+    const char *name, *help;
+    BiasDistribution Config::*distribution;
+    std::vector<double> BiasDistribution::*values;
+    bool (*applies)(const Config&);
+    const char* needs;
+    std::string given{};
   };
-  const std::vector<Refinement> refinements{
-      {fraction_option, has_rope, "--position rope"},
-      {base_option, has_rope, "--position rope"},
-      {add_range("--q-mean", q_mean,
-                 "Mean of the query biases, from the head's first component to its last; by default 0.5"),
-       breaks_q, "--break q or qv"},
-      {add_range("--q-deviation", q_deviation, "Their standard deviation; by default 0.05:0.15"), breaks_q,
-       "--break q or qv"},
-      {add_range("--v-mean", v_mean, "Mean of the value biases; by default 0.5"), breaks_v, "--break v or qv"},
-      {add_range("--v-deviation", v_deviation, "Their standard deviation; by default 0.05"), breaks_v,
-       "--break v or qv"},
-  };
+  using Bias = BiasDistribution;
+  std::array bias_options{
+      BiasOption{"--q-mean", "Mean of the query biases, from the head's first component to its last; by default 0.5",
+                 &Config::q_bias, &Bias::means, breaks_q, "--break q or qv"},
+      BiasOption{"--q-deviation", "Their standard deviation; by default 0.05:0.15", &Config::q_bias, &Bias::deviations,
+                 breaks_q, "--break q or qv"},
+      BiasOption{"--k-mean", "Mean of the key biases; by default 0.5", &Config::k_bias, &Bias::means, breaks_k,
+                 "--break k"},
+      BiasOption{"--k-deviation", "Their standard deviation; by default 0.05", &Config::k_bias, &Bias::deviations,
+                 breaks_k, "--break k"},
+      BiasOption{"--v-mean", "Mean of the value biases; by default 0.5", &Config::v_bias, &Bias::means, breaks_v,
+                 "--break v or qv"},
+      BiasOption{"--v-deviation", "Their standard deviation; by default 0.05", &Config::v_bias, &Bias::deviations,
+                 breaks_v, "--break v or qv"}};
+  for (BiasOption& bias : bias_options)
+    refinements.push_back({app.add_option(bias.name, bias.given, bias.help)->type_name("X[:Y]|@FILE")->group(breaking),
+                           bias.applies, bias.needs});
+  std::string bias_per = "layer";
+  bool learned_bias = false;
+  std::int64_t directions = 0;
+  auto* per_option = add_choice(app, "--bias-per", bias_per, bias_per_names(),
+                                "Whether a layer's heads share a vector, or have one each")
+                         ->group(breaking);
+  auto* directions_option =
+      add_count(app, "--bias-directions", directions, "Draw N vectors from the seed; each step takes one of them")
+          ->default_str("")
+          ->group(breaking);
+  auto* learned_option =
+      app.add_flag("--learned-bias", learned_bias, "A control: draw the biases once, and let training learn them")
+          ->group(breaking);
+  for (CLI::Option* option : {per_option, directions_option, learned_option})
+    refinements.push_back({option, breaks, "--break"});
   bool dry_run = false;
   app.add_flag("--dry-run", dry_run, "Print parameters, bytes and operations by group, and make nothing");
 
@@ -154,11 +231,19 @@ int main(int argc, char** argv) {
     std::optional<text::Tokenizer> tokenizer;
     if (!tokenizer_path.empty()) {
       tokenizer = formats::load_tokenizer(tokenizer_path);
-      if (!sizes.vocab_size) sizes.vocab_size = tokenizer->vocab_size();
-      if (*sizes.vocab_size < tokenizer->vocab_size())
-        throw UsageError("--vocab-size {} is less than the tokenizer's {}", *sizes.vocab_size, tokenizer->vocab_size());
+      if (!sizes.vocab_size && name != "from") sizes.vocab_size = tokenizer->vocab_size();
     }
-    Config config = describe(name, sizes);
+    std::optional<Checkpoint> from;
+    if (name == "from") {
+      if (model_path.empty()) throw UsageError("from: expected a checkpoint");
+      from = read_checkpoint(store::open_one(model_path, store::kCheckpointFile), false);
+    } else if (!model_path.empty()) {
+      throw UsageError("unexpected argument {}", model_path);
+    }
+    Config config = from ? with_sizes(from->config, sizes) : describe(name, sizes);
+    if (tokenizer && config.vocab_size < tokenizer->vocab_size())
+      throw UsageError("{} {} is less than the tokenizer's {}", from ? "the model's vocabulary of" : "--vocab-size",
+                       config.vocab_size, tokenizer->vocab_size());
     if (position_option->count() > 0) config.position = position_of(position);
     if (activation_option->count() > 0) config.activation = activation_of(activation);
     if (norm_option->count() > 0) config.norm = norm_of(norm);
@@ -168,11 +253,15 @@ int main(int argc, char** argv) {
     if (epsilon_option->count() > 0) config.norm_epsilon = norm_epsilon;
     if (fraction_option->count() > 0) config.rope_fraction = rope_fraction;
     if (base_option->count() > 0) config.rope_base = rope_base;
-    config.symmetry_break = break_of(symmetry_break);
-    parse_range("--q-mean", q_mean, config.q_bias.mean_first, config.q_bias.mean_last);
-    parse_range("--q-deviation", q_deviation, config.q_bias.deviation_first, config.q_bias.deviation_last);
-    parse_range("--v-mean", v_mean, config.v_bias.mean_first, config.v_bias.mean_last);
-    parse_range("--v-deviation", v_deviation, config.v_bias.deviation_first, config.v_bias.deviation_last);
+    if (break_option->count() > 0) config.symmetry_break = break_of(symmetry_break);
+    for (const BiasOption& bias : bias_options)
+      if (!bias.given.empty()) config.*bias.distribution.*bias.values = parse_components(bias.name, bias.given);
+    if (per_option->count() > 0) config.bias_per = bias_per_of(bias_per);
+    if (learned_option->count() > 0) config.learned_bias = learned_bias;
+    if (directions_option->count() > 0) {
+      config.bias_directions = directions;
+      config.bias_seed = common.seed;
+    }
     for (const Refinement& refinement : refinements)
       if (refinement.option->count() > 0 && !refinement.applies(config))
         throw UsageError("{} has no effect without {}", refinement.option->get_name(), refinement.needs);
@@ -184,11 +273,18 @@ int main(int argc, char** argv) {
     if (common.json) throw UsageError("--json has no effect without --dry-run");
 
     store::OutputStream output(common.output, common.zstd_level);
-    Checkpoint checkpoint = initialise(config, common.seed, common.thread_count());
-    checkpoint.tokenizer = std::move(tokenizer);
+    Reporter reporter(common.program, common.verbosity());
+    Checkpoint checkpoint =
+        from ? carry_over(config, *from, common, reporter) : initialise(config, common.seed, common.thread_count());
+    checkpoint.tokenizer = tokenizer || !from ? std::move(tokenizer) : std::move(from->tokenizer);
     std::vector<store::ProvenanceRecord::Input> inputs;
+    std::vector<std::vector<std::string>> before;
+    if (from) {
+      inputs.push_back({"checkpoint", from->digest});
+      before.push_back(std::move(from->provenance));
+    }
     if (checkpoint.tokenizer) inputs.push_back({"tokenizer", text::digest(*checkpoint.tokenizer)});
-    output.write(to_file(checkpoint, false), {to_json(provenance_record(common, true, inputs))});
+    output.write(to_file(checkpoint, false), store::extend_provenance(before, provenance_record(common, true, inputs)));
     output.close();
   });
 }

@@ -64,7 +64,15 @@ Checkpoint initialise(const Config& config, std::uint64_t seed, int threads) {
     const Parameter& parameter = checkpoint.layout[piece.parameter];
     float* out = checkpoint.parameters.data() + parameter.offset;
     const Initial& initial = parameter.initial;
-    if (initial.deviation == 0)
+    if (initial.components) {
+      const Random random(seed, Purpose::kInitialise, 0, static_cast<std::uint32_t>(piece.parameter));
+      for (std::int64_t i = piece.begin; i < piece.end; ++i) {
+        const std::int64_t head = i / config.head_width, component = i % config.head_width;
+        out[i] = static_cast<float>(initial.components->mean(component, config.head_width, head) +
+                                    initial.components->deviation(component, config.head_width, head) *
+                                        random.normal(static_cast<std::uint64_t>(i)));
+      }
+    } else if (initial.deviation == 0)
       std::fill(out + piece.begin, out + piece.end, static_cast<float>(initial.mean));
     else
       Random(seed, Purpose::kInitialise, 0, static_cast<std::uint32_t>(piece.parameter))

@@ -4,6 +4,7 @@
 #include "base/choice.h"
 #include "base/error.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <numeric>
@@ -16,7 +17,17 @@ namespace {
 constexpr std::array kNorms{"layer", "rms"};
 constexpr std::array kPositions{"learned", "rope"};
 constexpr std::array kActivations{"gelu", "gelu-tanh", "relu", "silu", "prelu"};
-constexpr std::array kBreaks{"none", "q", "v", "qv"};
+constexpr std::array kBreaks{"none", "q", "k", "qk", "v", "qv", "kv", "qkv"};
+constexpr std::array kBiasPer{"layer", "head"};
+/// The kinds of symmetry-breaking biases: the field of each, and what parameters of it are called.
+struct BiasKind {
+  Break projection;
+  const char *field, *letter;
+  BiasDistribution Config::*distribution;
+};
+constexpr std::array kBiasKinds{BiasKind{Break::q, "q_bias", "Q", &Config::q_bias},
+                                BiasKind{Break::k, "k_bias", "K", &Config::k_bias},
+                                BiasKind{Break::v, "v_bias", "V", &Config::v_bias}};
 
 /// Takes fields out of an object, so that what is left over is unknown.
 class Fields {
@@ -36,6 +47,27 @@ public:
     if (!value.is_number() || !std::isfinite(value.get<double>()))
       throw Error("{}: {}: expected a finite number, found {}", where_, name, value.dump());
     return value.get<double>();
+  }
+  std::int64_t count(const char* name) {
+    const nlohmann::json value = take(name);
+    if (!value.is_number_integer() || value.get<std::int64_t>() < 0 || value.get<std::int64_t>() > kLargest)
+      throw Error("{}: {}: expected a whole number of at most {}, found {}", where_, name, kLargest, value.dump());
+    return value.get<std::int64_t>();
+  }
+  std::uint64_t seed(const char* name) {
+    const nlohmann::json value = take(name);
+    if (!value.is_number_unsigned()) throw Error("{}: {}: expected a seed, found {}", where_, name, value.dump());
+    return value.get<std::uint64_t>();
+  }
+  std::vector<double> reals(const char* name) {
+    const nlohmann::json list = take(name);
+    std::vector<double> values;
+    if (list.is_array())
+      for (const nlohmann::json& value : list)
+        if (value.is_number() && std::isfinite(value.get<double>())) values.push_back(value.get<double>());
+    if (values.empty() || values.size() != list.size())
+      throw Error("{}: {}: expected a list of finite numbers", where_, name);
+    return values;
   }
   bool flag(const char* name) {
     const nlohmann::json value = take(name);
@@ -68,42 +100,57 @@ private:
 };
 
 nlohmann::ordered_json to_json(const BiasDistribution& bias) {
-  return {{"mean_first", bias.mean_first},
-          {"mean_last", bias.mean_last},
-          {"deviation_first", bias.deviation_first},
-          {"deviation_last", bias.deviation_last}};
+  return {{"means", bias.means}, {"deviations", bias.deviations}};
 }
 
 BiasDistribution bias_from(Fields fields) {
-  BiasDistribution bias;
-  bias.mean_first = fields.real("mean_first");
-  bias.mean_last = fields.real("mean_last");
-  bias.deviation_first = fields.real("deviation_first");
-  bias.deviation_last = fields.real("deviation_last");
+  BiasDistribution bias{fields.reals("means"), fields.reals("deviations")};
   fields.finish();
   return bias;
 }
 
-double between(double first, double last, std::int64_t component, std::int64_t count) {
-  return count < 2 ? first : first + (last - first) * static_cast<double>(component) / static_cast<double>(count - 1);
+double component_of(const std::vector<double>& values, std::int64_t component, std::int64_t head_width,
+                    std::int64_t head) {
+  const auto size = static_cast<std::int64_t>(values.size());
+  if (size == 1) return values[0];
+  if (size == 2 && head_width > 2)
+    return values[0] + (values[1] - values[0]) * static_cast<double>(component) / static_cast<double>(head_width - 1);
+  return values[static_cast<std::size_t>(size == head_width ? component : head * head_width + component)];
+}
+
+void validate_bias(const Config& config, const BiasKind& kind) {
+  const BiasDistribution& bias = config.*kind.distribution;
+  for (const std::vector<double>* values : {&bias.means, &bias.deviations}) {
+    const auto size = static_cast<std::int64_t>(values->size());
+    const std::int64_t all = config.bias_heads(kind.projection) * config.head_width;
+    if (size != 1 && size != config.head_width && size != all && (size != 2 || config.head_width < 2))
+      throw UsageError("the biases' distribution ({}): expected 1 number, 2 for a range, {} for a head's components{}, "
+                       "found {}",
+                       kind.field, config.head_width,
+                       config.bias_per == BiasPer::head ? fmt::format(" or {} for those of all heads", all) : "", size);
+  }
+  if (*std::min_element(bias.deviations.begin(), bias.deviations.end()) < 0)
+    throw UsageError("a bias' deviation cannot be negative");
 }
 
 } // namespace
 
-double BiasDistribution::mean(std::int64_t component, std::int64_t head_width) const {
-  return between(mean_first, mean_last, component, head_width);
+double BiasDistribution::mean(std::int64_t component, std::int64_t head_width, std::int64_t head) const {
+  return component_of(means, component, head_width, head);
 }
-double BiasDistribution::deviation(std::int64_t component, std::int64_t head_width) const {
-  return between(deviation_first, deviation_last, component, head_width);
+double BiasDistribution::deviation(std::int64_t component, std::int64_t head_width, std::int64_t head) const {
+  return component_of(deviations, component, head_width, head);
 }
 
 Norm norm_of(std::string_view name) { return choice_of<Norm>(name, kNorms, "norm"); }
 Position position_of(std::string_view name) { return choice_of<Position>(name, kPositions, "position"); }
 Activation activation_of(std::string_view name) { return choice_of<Activation>(name, kActivations, "activation"); }
 Break break_of(std::string_view name) { return choice_of<Break>(name, kBreaks, "break"); }
+BiasPer bias_per_of(std::string_view name) { return choice_of<BiasPer>(name, kBiasPer, "bias scope"); }
 std::vector<std::string> activation_names() { return {kActivations.begin(), kActivations.end()}; }
 std::vector<std::string> position_names() { return {kPositions.begin(), kPositions.end()}; }
 std::vector<std::string> break_names() { return {kBreaks.begin(), kBreaks.end()}; }
+std::vector<std::string> bias_per_names() { return {kBiasPer.begin(), kBiasPer.end()}; }
 
 std::string_view name_of(Group group) {
   constexpr std::array kNames{"embedding", "attention", "mlp", "norm", "head"};
@@ -135,8 +182,10 @@ void validate(const Config& config) {
     throw UsageError("--rope-base: expected a positive number, found {:g}", config.rope_base);
   if (!(config.norm_epsilon > 0))
     throw UsageError("--norm-epsilon: expected a positive number, found {:g}", config.norm_epsilon);
-  for (const BiasDistribution& bias : {config.q_bias, config.v_bias})
-    if (bias.deviation_first < 0 || bias.deviation_last < 0) throw UsageError("a bias' deviation cannot be negative");
+  for (const BiasKind& kind : kBiasKinds)
+    if (config.breaks(kind.projection)) validate_bias(config, kind);
+  if (config.learned_bias && config.bias_directions > 0)
+    throw UsageError("biases cannot be learned and taken from fixed directions at once");
 }
 
 nlohmann::ordered_json to_json(const Config& config) {
@@ -164,8 +213,13 @@ nlohmann::ordered_json to_json(const Config& config) {
     json["rope_base"] = config.rope_base;
   }
   json["break"] = kBreaks[static_cast<std::size_t>(config.symmetry_break)];
-  if (config.breaks_q()) json["q_bias"] = to_json(config.q_bias);
-  if (config.breaks_v()) json["v_bias"] = to_json(config.v_bias);
+  for (const BiasKind& kind : kBiasKinds)
+    if (config.breaks(kind.projection)) json[kind.field] = to_json(config.*kind.distribution);
+  if (config.symmetry_break == Break::none) return json;
+  json["bias_per"] = kBiasPer[static_cast<std::size_t>(config.bias_per)];
+  json["learned_bias"] = config.learned_bias;
+  json["bias_directions"] = config.bias_directions;
+  if (config.bias_directions > 0) json["bias_seed"] = config.bias_seed;
   return json;
 }
 
@@ -195,8 +249,14 @@ Config config_from_json(std::string_view text, const std::string& name) try {
     config.rope_base = fields.real("rope_base");
   }
   config.symmetry_break = break_of(fields.word("break"));
-  if (config.breaks_q()) config.q_bias = bias_from(fields.object("q_bias"));
-  if (config.breaks_v()) config.v_bias = bias_from(fields.object("v_bias"));
+  for (const BiasKind& kind : kBiasKinds)
+    if (config.breaks(kind.projection)) config.*kind.distribution = bias_from(fields.object(kind.field));
+  if (config.symmetry_break != Break::none) {
+    config.bias_per = bias_per_of(fields.word("bias_per"));
+    config.learned_bias = fields.flag("learned_bias");
+    config.bias_directions = fields.count("bias_directions");
+    if (config.bias_directions > 0) config.bias_seed = fields.seed("bias_seed");
+  }
   fields.finish();
   validate(config);
   return config;
@@ -235,6 +295,10 @@ std::vector<Parameter> parameters(const Config& c) {
       add(attention + "b_K", {c.kv_heads, c.head_width}, Group::attention, zero);
       add(attention + "b_V", {c.kv_heads, c.head_width}, Group::attention, zero);
     }
+    for (const BiasKind& kind : kBiasKinds)
+      if (c.learned_bias && c.breaks(kind.projection))
+        add(attention + "break_" + kind.letter, {c.bias_heads(kind.projection), c.head_width}, Group::attention,
+            {.components = c.*kind.distribution});
     add(attention + "W_O", {c.width, c.heads, c.head_width}, Group::attention, residual);
     if (c.biases) add(attention + "b_O", {c.width}, Group::attention, zero);
 

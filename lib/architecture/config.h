@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,25 +15,30 @@ namespace noether::architecture {
 enum class Norm { layer, rms };
 enum class Position { learned, rope };
 enum class Activation { gelu, gelu_tanh, relu, silu, prelu };
-/// Which projections get symmetry-breaking biases: queries, values, both.
-enum class Break { none, q, v, qv };
+/// Which projections get symmetry-breaking biases: a bit each for queries, keys and values. Those of keys change
+/// nothing, as softmax cancels them; they are there so that this can be seen.
+enum class Break { none, q, k, qk, v, qv, kv, qkv };
+/// Whether the heads of a layer share one symmetry-breaking vector, or have one each.
+enum class BiasPer { layer, head };
 
 /// From the words that files and command lines use ("gelu-tanh"). Throw UsageError with a suggestion.
 Norm norm_of(std::string_view name);
 Position position_of(std::string_view name);
 Activation activation_of(std::string_view name);
 Break break_of(std::string_view name);
+BiasPer bias_per_of(std::string_view name);
 std::vector<std::string> position_names();
 std::vector<std::string> activation_names();
 std::vector<std::string> break_names();
+std::vector<std::string> bias_per_names();
 
-/// The distribution of one symmetry-breaking bias vector over the head's components: mean and deviation go linearly
-/// from the first component to the last. One vector a layer, shared by its heads, drawn once a training step. Source:
-/// arXiv 2601.22257, section 2.
+/// The normal distribution of the components of one kind of symmetry-breaking bias. means and deviations: one number
+/// for all of a head's components; two for a linear range from the first component to the last; one for each component;
+/// or, with BiasPer::head, one for each component of each head, head by head. Source: arXiv 2601.22257, section 2.
 struct BiasDistribution {
-  double mean_first = 0, mean_last = 0, deviation_first = 0, deviation_last = 0;
-  double mean(std::int64_t component, std::int64_t head_width) const;
-  double deviation(std::int64_t component, std::int64_t head_width) const;
+  std::vector<double> means{0.5}, deviations{0.05};
+  double mean(std::int64_t component, std::int64_t head_width, std::int64_t head = 0) const;
+  double deviation(std::int64_t component, std::int64_t head_width, std::int64_t head = 0) const;
 };
 
 /// A decoder-only transformer, pre-norm: x += attention(norm(x)); x += mlp(norm(x)).
@@ -49,10 +55,23 @@ struct Config {
   Position position = Position::learned;
   double rope_fraction = 1, rope_base = 10000; ///< the part of each head's components that is rotated
   Break symmetry_break = Break::none;
-  BiasDistribution q_bias{0.5, 0.5, 0.05, 0.15}, v_bias{0.5, 0.5, 0.05, 0.05};
+  BiasDistribution q_bias{{0.5}, {0.05, 0.15}}, k_bias, v_bias;
+  BiasPer bias_per = BiasPer::layer;
+  bool learned_bias = false; ///< a control: the biases are drawn once and trained, as parameters
+  std::int64_t bias_directions =
+      0;                       ///< so many vectors are drawn once, and each step takes one; 0: each step draws anew
+  std::uint64_t bias_seed = 0; ///< what those are drawn from
 
-  bool breaks_q() const { return symmetry_break == Break::q || symmetry_break == Break::qv; }
-  bool breaks_v() const { return symmetry_break == Break::v || symmetry_break == Break::qv; }
+  bool breaks_q() const { return breaks(Break::q); }
+  bool breaks_k() const { return breaks(Break::k); }
+  bool breaks_v() const { return breaks(Break::v); }
+  bool breaks(Break projection) const {
+    return (static_cast<unsigned>(symmetry_break) & static_cast<unsigned>(projection)) != 0;
+  }
+  /// Vectors of each kind in a layer: 1, or the projection's heads.
+  std::int64_t bias_heads(Break projection) const {
+    return bias_per == BiasPer::layer ? 1 : projection == Break::q ? heads : kv_heads;
+  }
   /// Components of a head that are rotated: rope_fraction of them, an even number; 0 without RoPE.
   std::int64_t rotated() const;
 };
@@ -67,7 +86,8 @@ Config config_from_json(std::string_view json, const std::string& name);
 
 /// How a fresh parameter is filled.
 struct Initial {
-  double mean = 0, deviation = 0; ///< deviation 0: the constant `mean`
+  double mean = 0, deviation = 0;               ///< deviation 0: the constant `mean`
+  std::optional<BiasDistribution> components{}; ///< instead: [.., head_width] of this distribution
 };
 /// What a parameter is for: decay and per-group reports go by it.
 enum class Group { embedding, attention, mlp, norm, head };
@@ -94,6 +114,7 @@ struct Parameter {
 /// | layers/I/attention/norm_gain, norm_bias | [width] |
 /// | layers/I/attention/W_Q, W_K, W_V | [heads or kv_heads, head_width, width] |
 /// | layers/I/attention/b_Q, b_K, b_V | [heads or kv_heads, head_width] |
+/// | layers/I/attention/break_Q, break_K, break_V (learned_bias) | [1, heads or kv_heads; head_width] |
 /// | layers/I/attention/W_O, b_O | [width, heads, head_width], [width] |
 /// | layers/I/mlp/norm_gain, norm_bias | [width] |
 /// | layers/I/mlp/W_gate, W_up, b_gate, b_up | [hidden, width], [hidden, width], [hidden], [hidden] |

@@ -57,4 +57,16 @@ Config describe(const std::string& name, const Sizes& sizes) {
   return config;
 }
 
+Config with_sizes(Config config, const Sizes& sizes) {
+  config.layers = sizes.layers.value_or(config.layers);
+  config.heads = sizes.heads.value_or(config.heads);
+  config.kv_heads = sizes.kv_heads.value_or(config.kv_heads);
+  config.width = sizes.width.value_or(config.width);
+  config.head_width = sizes.head_width.value_or(config.head_width);
+  config.hidden = sizes.hidden.value_or(config.hidden);
+  config.context = sizes.context.value_or(config.context);
+  config.vocab_size = sizes.vocab_size.value_or(config.vocab_size);
+  return config;
+}
+
 } // namespace noether::architecture

@@ -27,4 +27,7 @@ struct Sizes {
 /// Throws UsageError for an unknown name (with a suggestion), or heads that do not divide the width.
 Config describe(const std::string& name, const Sizes& sizes);
 
+/// The same model with the sizes that are given in place of its own.
+Config with_sizes(Config config, const Sizes& sizes);
+
 } // namespace noether::architecture

@@ -16,6 +16,7 @@ enum class Purpose : std::uint32_t {
   kSample = 5,     ///< generation; step is the prompt's number, layer the sample's
   kSplit = 6,      ///< which documents are held out
   kSource = 7,     ///< which of several data files a window comes from
+  kDirection = 8,  ///< fixed directions of symmetry-breaking biases; step is the direction's number
 };
 
 /// Philox4x32 with ten rounds (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011).

@@ -23,8 +23,8 @@
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
-#include <functional>
 #include <map>
+#include <tuple>
 
 namespace noether::models {
 namespace {
@@ -89,8 +89,11 @@ at::Tensor attention(const Model& model, std::int64_t index, const at::Tensor& x
     k = rotate(k, c.rotated(), by);
   }
   const auto at_layer = static_cast<std::size_t>(index);
-  if (biases.q[at_layer].defined()) q = q + biases.q[at_layer]; // after the rotation
-  if (biases.v[at_layer].defined()) v = v + biases.v[at_layer];
+  // After the rotation. One vector for all heads, or one each: both shapes broadcast.
+  for (const auto& [projected, drawn, learned] :
+       {std::tuple{&q, &biases.q[at_layer], &layer.break_Q}, std::tuple{&k, &biases.k[at_layer], &layer.break_K},
+        std::tuple{&v, &biases.v[at_layer], &layer.break_V}})
+    if (learned->defined() || drawn->defined()) *projected = *projected + (learned->defined() ? *learned : *drawn);
   q = q.transpose(1, 2);
   k = k.transpose(1, 2);
   v = v.transpose(1, 2);
@@ -125,21 +128,36 @@ at::Tensor mlp(const Model& model, const Layer& layer, const at::Tensor& x) {
   return linear(h, layer.W_down, layer.b_down, model.precision);
 }
 
-StepBiases biases_of(const Config& config,
-                     const std::function<double(const architecture::BiasDistribution&, std::int64_t layer,
-                                                std::int64_t component, bool values)>& value) {
+/// value(distribution, layer, head, component, index); index tells the draws of a layer apart.
+template <class Value> StepBiases biases_of(const Config& config, const Value& value) {
   StepBiases biases = no_biases(config);
-  const auto fill = [&](std::vector<at::Tensor>& out, const architecture::BiasDistribution& distribution, bool values) {
-    for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-      const at::Tensor vector = at::empty({config.head_width}, at::kFloat);
-      for (std::int64_t i = 0; i < config.head_width; ++i)
-        vector.data_ptr<float>()[i] = static_cast<float>(value(distribution, layer, i, values));
-      out[static_cast<std::size_t>(layer)] = vector;
+  if (config.learned_bias) return biases;
+  std::uint64_t first = 0;
+  const auto fill = [&](std::vector<at::Tensor>& out, architecture::Break projection,
+                        const architecture::BiasDistribution& distribution) {
+    const std::int64_t heads = config.bias_heads(projection), width = config.head_width;
+    for (std::int64_t layer = 0; config.breaks(projection) && layer < config.layers; ++layer) {
+      const at::Tensor vectors = at::empty({heads, width}, at::kFloat);
+      for (std::int64_t i = 0; i < heads * width; ++i)
+        vectors.data_ptr<float>()[i] =
+            static_cast<float>(value(distribution, layer, i / width, i % width, first + static_cast<std::uint64_t>(i)));
+      out[static_cast<std::size_t>(layer)] = vectors;
     }
+    // Counted whether it is there or not, so that one kind's draws do not depend on the others.
+    first += static_cast<std::uint64_t>(heads * width);
   };
-  if (config.breaks_q()) fill(biases.q, config.q_bias, false);
-  if (config.breaks_v()) fill(biases.v, config.v_bias, true);
+  fill(biases.q, architecture::Break::q, config.q_bias);
+  fill(biases.v, architecture::Break::v, config.v_bias);
+  fill(biases.k, architecture::Break::k, config.k_bias);
   return biases;
+}
+
+/// A component of one of the layer's fixed directions.
+double of_direction(const Config& config, std::uint64_t direction, const architecture::BiasDistribution& distribution,
+                    std::int64_t layer, std::int64_t head, std::int64_t component, std::uint64_t index) {
+  const Random random(config.bias_seed, Purpose::kDirection, direction, static_cast<std::uint32_t>(layer));
+  return distribution.mean(component, config.head_width, head) +
+         distribution.deviation(component, config.head_width, head) * random.normal(index);
 }
 
 } // namespace
@@ -175,6 +193,9 @@ Model bind(const Config& config, architecture::Arena& parameters, architecture::
     layer.attention_norm_bias = view({a + "norm_bias"}, {W});
     layer.W_QKV = view({a + "W_Q", a + "W_K", a + "W_V"}, {QKV, W});
     layer.b_QKV = view({a + "b_Q", a + "b_K", a + "b_V"}, {QKV});
+    layer.break_Q = view({a + "break_Q"}, {config.bias_heads(architecture::Break::q), config.head_width});
+    layer.break_K = view({a + "break_K"}, {config.bias_heads(architecture::Break::k), config.head_width});
+    layer.break_V = view({a + "break_V"}, {config.bias_heads(architecture::Break::v), config.head_width});
     layer.W_O = view({a + "W_O"}, {W, Q});
     layer.b_O = view({a + "b_O"}, {W});
     layer.mlp_norm_gain = view({m + "norm_gain"}, {W});
@@ -193,25 +214,28 @@ Model bind(const Config& config, architecture::Arena& parameters, architecture::
 }
 
 StepBiases no_biases(const Config& config) {
-  StepBiases biases;
-  biases.q.resize(static_cast<std::size_t>(config.layers));
-  biases.v.resize(static_cast<std::size_t>(config.layers));
-  return biases;
+  const std::vector<at::Tensor> none(static_cast<std::size_t>(config.layers));
+  return {none, none, none};
 }
 
 StepBiases mean_biases(const Config& config) {
-  return biases_of(config, [&](const auto& distribution, std::int64_t, std::int64_t i, bool) {
-    return distribution.mean(i, config.head_width);
+  return biases_of(config, [&](const auto& distribution, auto layer, auto head, auto component, auto index) {
+    if (config.bias_directions == 0) return distribution.mean(component, config.head_width, head);
+    double sum = 0;
+    for (std::int64_t i = 0; i < config.bias_directions; ++i)
+      sum += of_direction(config, static_cast<std::uint64_t>(i), distribution, layer, head, component, index);
+    return sum / static_cast<double>(config.bias_directions);
   });
 }
 
 StepBiases sampled_biases(const Config& config, std::uint64_t seed, std::uint64_t step) {
-  return biases_of(config, [&](const auto& distribution, std::int64_t layer, std::int64_t i, bool values) {
-    // A layer's values draw after its queries' components, so that one does not depend on whether the other is there.
+  return biases_of(config, [&](const auto& distribution, auto layer, auto head, auto component, auto index) {
     const Random random(seed, Purpose::kBias, step, static_cast<std::uint32_t>(layer));
-    const auto index = static_cast<std::uint64_t>(i + (values ? config.head_width : 0));
-    return distribution.mean(i, config.head_width) +
-           distribution.deviation(i, config.head_width) * random.normal(index);
+    if (config.bias_directions > 0)
+      return of_direction(config, random.below(0, static_cast<std::uint64_t>(config.bias_directions)), distribution,
+                          layer, head, component, index);
+    return distribution.mean(component, config.head_width, head) +
+           distribution.deviation(component, config.head_width, head) * random.normal(index);
   });
 }
 

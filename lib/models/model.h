@@ -17,9 +17,10 @@ namespace noether::models {
 /// the arena.
 struct Layer {
   at::Tensor attention_norm_gain, attention_norm_bias;
-  at::Tensor W_QKV; ///< [(heads + 2 kv_heads) head_width, width]
-  at::Tensor b_QKV; ///< [(heads + 2 kv_heads) head_width]
-  at::Tensor W_O;   ///< [width, heads head_width]
+  at::Tensor W_QKV;                     ///< [(heads + 2 kv_heads) head_width, width]
+  at::Tensor b_QKV;                     ///< [(heads + 2 kv_heads) head_width]
+  at::Tensor break_Q, break_K, break_V; ///< symmetry-breaking biases that are learned
+  at::Tensor W_O;                       ///< [width, heads head_width]
   at::Tensor b_O;
   at::Tensor mlp_norm_gain, mlp_norm_bias;
   at::Tensor W_up; ///< [hidden, width]; gated: [2 hidden, width], gate first
@@ -44,10 +45,12 @@ struct Model {
 Model bind(const architecture::Config& config, architecture::Arena& parameters,
            architecture::Arena* gradients = nullptr);
 
-/// The symmetry-breaking biases of one step, by layer: [head_width] each; undefined where there is none.
+/// The symmetry-breaking biases of one step that are not learned, by layer: [1, heads or kv_heads; head_width] each;
+/// undefined where there is none.
 struct StepBiases {
-  std::vector<at::Tensor> q, v;
+  std::vector<at::Tensor> q, k, v;
 };
+/// Their means; of fixed directions, the mean of those.
 StepBiases mean_biases(const architecture::Config& config);
 /// Drawn from (seed, step, layer): equal on every process and in every micro-batch.
 StepBiases sampled_biases(const architecture::Config& config, std::uint64_t seed, std::uint64_t step);

@@ -65,8 +65,37 @@ small=(--layers 1 --heads 1 --width 8 --context 8 --vocab-size 16)
   check "--q-mean has no effect without --break q or qv" gpt2 --q-mean 0.5
   check "--rope-fraction has no effect without --position rope" gpt2 --rope-fraction 0.5
   check "--json has no effect without --dry-run" gpt2 --json
-  check "--break: expected none, q, v, qv, found vq (did you mean q or v?)" gpt2 --break vq
-  check "--q-mean: expected a number, or FIRST:LAST, found a:b" gpt2 --break q --q-mean a:b
+  check "--break: expected none, q, k, qk, v, qv, kv, qkv, found vq (did you mean q or v?)" gpt2 --break vq
+  check "--q-mean: expected a number, FIRST:LAST or @FILE, found a:b" gpt2 --break q --q-mean a:b
+  check "--bias-per has no effect without --break" gpt2 --bias-per head
+  check "biases cannot be learned and taken from fixed directions at once" gpt2 --break q --learned-bias --bias-directions 2
+  seq 3 > three
+  check "the biases' distribution (q_bias): expected 1 number, 2 for a range, 8 for a head's components, found 3" \
+    gpt2 "${small[@]}" --break q --q-mean @three -o none.h5
+  [ ! -e none.h5 ]
+}
+
+@test "from: weights are kept, what is new is drawn, what would be lost is an error" {
+  noether init gpt2 "${small[@]}" -o plain.h5
+  run -0 --separate-stderr noether init from plain.h5 --break qv --v-mean 0 -o broken.h5
+  [ -z "$stderr" ]
+  h5diff plain.h5 broken.h5 /parameters
+  h5dump -d /configuration broken.h5 | grep -q '"v_bias":{"means":\[0'
+  run -0 --separate-stderr noether init from - --learned-bias --seed 3 -o learned.h5 < broken.h5
+  [ "$stderr" = "init: 2 parameters are drawn afresh, layers/0/attention/break_Q the first" ]
+  h5diff plain.h5 learned.h5 /parameters/layers/0/mlp
+  # Its record goes on: three steps, the first the oldest.
+  [ "$(h5dump -d /provenance learned.h5 | grep -o 'tool[^,]*init' | wc -l)" = 3 ]
+
+  check() {
+    run -2 --separate-stderr noether init "${@:2}" -o none.h5
+    [ "$stderr" = "noether init: $1" ]
+    [ ! -e none.h5 ]
+  }
+  check "plain.h5: embedding/tokens has shape [16, 8], and the options ask for [16, 16]" from plain.h5 --width 16
+  check "plain.h5: embedding/positions has no place in what the options describe" from plain.h5 --position rope
+  check "from: expected a checkpoint" from
+  check "unexpected argument plain.h5" gpt2 plain.h5
 }
 
 @test "binary is not written to a terminal" {

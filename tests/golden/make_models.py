@@ -136,9 +136,9 @@ def logits(parameters, config, ids):
         if config["position"] == "rope":
             q, k = rotate(q), rotate(k)
         if "q_bias" in config:
-            q = q + config["q_bias"]["mean_first"]
+            q = q + config["q_bias"]["means"][0]
         if "v_bias" in config:
-            v = v + config["v_bias"]["mean_first"]
+            v = v + config["v_bias"]["means"][0]
         group = config["heads"] // config["kv_heads"]
         scores = np.einsum("htd,hsd->hts", q, k.repeat(group, 0)) / np.sqrt(d)
         scores = np.where(np.tril(np.ones((length, length))) > 0, scores, -np.inf)
@@ -210,8 +210,9 @@ def main(golden):
                 **{"break": broken},
             )
             if broken == "qv":
-                config["q_bias"] = dict(mean_first=0.5, mean_last=0.5, deviation_first=0.05, deviation_last=0.15)
-                config["v_bias"] = dict(mean_first=0.5, mean_last=0.5, deviation_first=0.05, deviation_last=0.05)
+                config["q_bias"] = dict(means=[0.5], deviations=[0.05, 0.15])
+                config["v_bias"] = dict(means=[0.5], deviations=[0.05])
+                config.update(bias_per="layer", learned_bias=False, bias_directions=0)
             tensors = read_pt(golden / name / "model.pt")
             assert np.array_equal(tensors["lm_head.weight"], tensors["transformer.wte.weight"])
             write(name, config, from_gpt2(tensors, config, False, ("sa", "mlp", "ln1", "ln2")), expected)

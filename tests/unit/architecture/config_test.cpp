@@ -64,11 +64,38 @@ TEST(Describe, SaysWhatCannotBe) {
 TEST(Configuration, SurvivesJson) {
   Config config = describe("llama", {.layers = 2, .heads = 4, .kv_heads = 2, .width = 64});
   config.rope_fraction = 0.5;
-  config.symmetry_break = Break::qv;
-  config.q_bias = {0.1, 0.2, 0.3, 0.4};
+  config.symmetry_break = Break::qkv;
+  config.q_bias = {{0.1, 0.2}, {0.3, 0.4}};
+  config.k_bias = {{0.25}, {0}};
+  config.v_bias.means.assign(32, 0.5); // 2 key/value heads of 16
+  config.bias_per = BiasPer::head;
+  config.bias_directions = 3;
+  config.bias_seed = 5;
   config.norm_epsilon = 1e-6;
   const std::string json = to_json(config).dump();
   EXPECT_EQ(to_json(config_from_json(json, "x")).dump(), json);
+}
+
+TEST(Configuration, SpreadsABiasOverHeadsAndComponents) {
+  EXPECT_EQ((BiasDistribution{{0.5}, {1}}.mean(7, 8, 3)), 0.5);
+  const BiasDistribution range{{0.5}, {0.05, 0.15}};
+  EXPECT_DOUBLE_EQ(range.deviation(0, 64), 0.05);
+  EXPECT_DOUBLE_EQ(range.deviation(63, 64, 3), 0.15);
+  EXPECT_DOUBLE_EQ(range.deviation(1, 3), 0.1);
+  const BiasDistribution one_each{{0, 1, 2, 3}, {1}};
+  EXPECT_EQ(one_each.mean(2, 4, 1), 2);
+  EXPECT_EQ(one_each.mean(1, 2, 1), 3);
+
+  Config config = describe("gpt2", {.layers = 1, .heads = 2, .width = 8, .context = 8, .vocab_size = 16});
+  config.symmetry_break = Break::q;
+  config.q_bias.means = {1, 2, 3};
+  EXPECT_THROW(validate(config), UsageError);
+  config.q_bias.means = {1, 2, 3, 4, 5, 6, 7, 8}; // of each head
+  EXPECT_THROW(validate(config), UsageError);
+  config.bias_per = BiasPer::head;
+  EXPECT_NO_THROW(validate(config));
+  config.q_bias.deviations = {0.5, -0.5};
+  EXPECT_THROW(validate(config), UsageError);
 }
 
 TEST(Configuration, NamesTheFieldThatIsWrong) {
@@ -108,13 +135,4 @@ TEST(Flops, AreTwoAWeightAndTheScores) {
   const Flops flops = flops_per_token(config, 512);
   EXPECT_DOUBLE_EQ(flops.forward, 2 * weights + 12 * 2.0 * 768 * 512);
   EXPECT_DOUBLE_EQ(flops.train, 3 * flops.forward);
-}
-
-TEST(BiasDistribution, IsLinearOverTheHead) {
-  const BiasDistribution bias{0.5, 0.5, 0.05, 0.15};
-  EXPECT_DOUBLE_EQ(bias.mean(3, 64), 0.5);
-  EXPECT_DOUBLE_EQ(bias.deviation(0, 64), 0.05);
-  EXPECT_DOUBLE_EQ(bias.deviation(63, 64), 0.15);
-  EXPECT_DOUBLE_EQ(bias.deviation(1, 3), 0.1);
-  EXPECT_DOUBLE_EQ(bias.deviation(0, 1), 0.05);
 }

@@ -150,8 +150,8 @@ TEST(Loss, OfTheFirstTokensDoesNotDependOnTheRest) {
 TEST(Loss, TakesTheBiasesThatItIsTold) {
   architecture::Config config = small_config(300);
   config.symmetry_break = architecture::Break::qv;
-  config.q_bias = {2, 2, 1, 1};
-  config.v_bias = {2, 2, 1, 1};
+  config.q_bias = {{2}, {1}};
+  config.v_bias = {{2}, {1}};
   architecture::Checkpoint broken = small_checkpoint(config);
   const auto tokens = token_file(tokenizer(300), random_documents(5, 20, 300));
   LossOptions options;
@@ -169,8 +169,8 @@ TEST(Loss, TakesTheBiasesThatItIsTold) {
   EXPECT_EQ(mean.biases, "mean");
 
   // Without deviation a draw is the mean; without biases the model is the symmetric one.
-  broken.config.q_bias = {2, 2, 0, 0};
-  broken.config.v_bias = {2, 2, 0, 0};
+  broken.config.q_bias = {{2}, {0}};
+  broken.config.v_bias = {{2}, {0}};
   EXPECT_EQ(evaluate(broken, tokens, options).loss, mean.loss);
   broken.config.symmetry_break = architecture::Break::none;
   const Loss symmetric = evaluate(broken, tokens, options);

@@ -82,6 +82,10 @@ const std::vector<std::pair<std::string, std::function<void(Config&)>>>& variant
       {"llama", [](Config& c) { c.kv_heads = 2; }},
       {"llama",
        [](Config& c) {
+         c.kv_heads = 2, c.symmetry_break = Break::qkv, c.bias_per = architecture::BiasPer::head, c.learned_bias = true;
+       }},
+      {"llama",
+       [](Config& c) {
          c.kv_heads = 1, c.biases = true, c.tied_head = true, c.activation = Activation::gelu, c.head_width = 6;
        }},
   };
@@ -147,8 +151,9 @@ TEST(Loss, EveryParameterHasItsGradient) {
       for (std::int64_t i = 0; i < parameter.count; ++i)
         norm += std::pow(small.gradients.data()[parameter.offset + i], 2);
       norm = std::sqrt(norm);
-      if (parameter.name.ends_with("b_K")) { // softmax does not see a key bias, unless RoPE turns it
-        if (small.model.config.rotated() == 0) {
+      if (parameter.name.ends_with("_K") && !parameter.is_matrix()) {
+        // Softmax does not see a key bias, unless RoPE turns it.
+        if (small.model.config.rotated() == 0 || parameter.name.ends_with("break_K")) {
           EXPECT_LT(norm, 1e-5) << parameter.name;
         }
         continue;
@@ -244,8 +249,20 @@ TEST(Biases, AreDrawnByStepAndLayer) {
   EXPECT_TRUE(sampled_biases(config, 1, 5).v[1].equal(one.v[1]));
   EXPECT_FALSE(sampled_biases(config, 1, 5).q[1].defined());
 
-  // Mean 0.5 and a deviation of 0.05 rising to 0.15, over 4000 steps: within five standard errors.
-  at::Tensor sum = at::zeros({64}, at::kDouble), squares = at::zeros({64}, at::kDouble);
+  // One vector a head, and keys, which come after the others.
+  config.symmetry_break = Break::qkv;
+  EXPECT_TRUE(sampled_biases(config, 1, 5).v[1].equal(one.v[1]));
+  config.bias_per = architecture::BiasPer::head;
+  config.heads = config.kv_heads = 2;
+  config.head_width = 32;
+  const at::Tensor heads = sampled_biases(config, 1, 5).k[0];
+  EXPECT_EQ(heads.sizes(), (std::vector<std::int64_t>{config.kv_heads, config.head_width}));
+  EXPECT_FALSE(heads[0].equal(heads[1]));
+  config = describe("gpt2", {.layers = 2, .width = 64});
+  config.symmetry_break = Break::v;
+
+  // Mean 0.5 and a deviation of 0.05, over 4000 steps: within five standard errors.
+  at::Tensor sum = at::zeros({1, 64}, at::kDouble), squares = at::zeros({1, 64}, at::kDouble);
   for (std::uint64_t step = 0; step < 4000; ++step) {
     const at::Tensor draw = sampled_biases(config, 9, step).v[0].to(at::kDouble) - 0.5;
     sum += draw;
@@ -253,4 +270,51 @@ TEST(Biases, AreDrawnByStepAndLayer) {
   }
   EXPECT_LT(largest(sum / 4000), 5 * 0.05 / std::sqrt(4000.0));
   EXPECT_LT(largest((squares / 4000).sqrt() - 0.05), 5 * 0.05 / std::sqrt(8000.0));
+}
+
+TEST(Biases, OfFixedDirectionsAreOneOfThem) {
+  Config config = describe("gpt2", {.layers = 2, .width = 64});
+  config.symmetry_break = Break::qv;
+  config.bias_directions = 3;
+  std::vector<at::Tensor> seen;
+  std::vector<int> times;
+  for (std::uint64_t step = 0; step < 300; ++step) {
+    const at::Tensor q = sampled_biases(config, 7, step).q[1];
+    const auto same = std::find_if(seen.begin(), seen.end(), [&](const at::Tensor& other) { return other.equal(q); });
+    if (same == seen.end()) {
+      seen.push_back(q);
+      times.push_back(1);
+    } else {
+      ++times[static_cast<std::size_t>(same - seen.begin())];
+    }
+  }
+  ASSERT_EQ(seen.size(), 3U);
+  for (const int count : times) EXPECT_NEAR(count, 100, 41); // five standard deviations of 300 draws
+  EXPECT_LT(largest(mean_biases(config).q[1] - (seen[0] + seen[1] + seen[2]) / 3), 1e-6); // float32 sums
+  config.bias_seed = 1;
+  EXPECT_FALSE(mean_biases(config).q[1].equal(seen[0]));
+  EXPECT_GT(largest(mean_biases(config).q[1] - (seen[0] + seen[1] + seen[2]) / 3), 1e-2);
+}
+
+// A key bias adds the same to all scores of a query, which softmax takes away again: arXiv 2601.22257, section 2.
+// Only rounding is left, of float32 scores that are larger by |q| |b|.
+TEST(Biases, OfKeysChangeNothing) {
+  for (const char* family : {"gpt2", "llama"}) {
+    Small plain(family, [](Config&) {}), broken(family, [](Config&c) {
+      c.symmetry_break = Break::k;
+      c.k_bias = {{1.5}, {0.5}};
+    });
+    const at::NoGradGuard guard;
+    const at::Tensor without = logits(plain.model, hidden(plain.model, plain.tokens, no_biases(plain.model.config)));
+    const at::Tensor with =
+        logits(broken.model, hidden(broken.model, plain.tokens, sampled_biases(broken.model.config, 1, 1)));
+    EXPECT_LT(largest(with - without), 1e-5 * largest(without)) << family;
+    EXPECT_GT(largest(with - without), 0) << family;
+    // The same bias on queries is another model.
+    const StepBiases keys = sampled_biases(broken.model.config, 1, 1);
+    StepBiases queries = no_biases(broken.model.config);
+    queries.q = keys.k;
+    EXPECT_GT(largest(logits(plain.model, hidden(plain.model, plain.tokens, queries)) - without),
+              1e-3 * largest(without));
+  }
 }
