@@ -25,6 +25,7 @@ struct Refinement {
 };
 
 bool has_rope(const Config& config) { return config.position == Position::rope; }
+bool has_experts(const Config& config) { return config.experts > 0; }
 bool breaks_q(const Config& config) { return config.breaks_q(); }
 bool breaks_v(const Config& config) { return config.breaks_v(); }
 
@@ -74,8 +75,7 @@ Checkpoint carry_over(const Config& config, const Checkpoint& from, const Common
   }
   if (fresh.size() == 1) reporter.message(fmt::format("{} is drawn afresh", fresh.begin()->first));
   if (fresh.size() > 1)
-    reporter.message(
-        fmt::format("{} parameters are drawn afresh, {} the first", fresh.size(), fresh.begin()->first));
+    reporter.message(fmt::format("{} parameters are drawn afresh, {} the first", fresh.size(), fresh.begin()->first));
   return checkpoint;
 }
 
@@ -169,6 +169,17 @@ int main(int argc, char** argv) {
       app.add_flag("--biases,!--no-biases", biases, "Linear layers have learned biases")->group(parts);
   auto* gated_option =
       app.add_flag("--gated-mlp,!--no-gated-mlp", gated, "The MLP's features are gated, as Llama's")->group(parts);
+  std::int64_t experts = 0, experts_per_token = 2;
+  double balance_loss = 0.01;
+  auto* experts_option =
+      add_count(app, "--experts", experts, "Experts in place of each MLP, of which a token takes a few", 1, 1 << 16)
+          ->default_str("")
+          ->group(parts);
+  auto* per_token_option =
+      add_count(app, "--experts-per-token", experts_per_token, "So many, the likeliest")->group(parts);
+  auto* balance_option = add_real(app, "--balance-loss", balance_loss,
+                                  "Weight in the training loss of how unequally busy the experts are", 0)
+                             ->group(parts);
   auto* epsilon_option =
       add_real(app, "--norm-epsilon", norm_epsilon, "Added to the variance in a norm", 0, 1, true)->group(parts);
   auto* fraction_option =
@@ -183,7 +194,9 @@ int main(int argc, char** argv) {
           ->default_str("none")
           ->group(breaking);
   std::vector<Refinement> refinements{{fraction_option, has_rope, "--position rope"},
-                                      {base_option, has_rope, "--position rope"}};
+                                      {base_option, has_rope, "--position rope"},
+                                      {per_token_option, has_experts, "--experts"},
+                                      {balance_option, has_experts, "--experts"}};
   struct BiasOption {
     const char *name, *help;
     BiasDistribution Config::*distribution;
@@ -251,6 +264,12 @@ int main(int argc, char** argv) {
     if (biases_option->count() > 0) config.biases = biases;
     if (gated_option->count() > 0) config.gated_mlp = gated;
     if (epsilon_option->count() > 0) config.norm_epsilon = norm_epsilon;
+    if (experts_option->count() > 0) {
+      config.experts = experts;
+      config.experts_per_token = std::min(experts, config.experts_per_token);
+    }
+    if (per_token_option->count() > 0) config.experts_per_token = experts_per_token;
+    if (balance_option->count() > 0) config.balance_loss = balance_loss;
     if (fraction_option->count() > 0) config.rope_fraction = rope_fraction;
     if (base_option->count() > 0) config.rope_base = rope_base;
     if (break_option->count() > 0) config.symmetry_break = break_of(symmetry_break);

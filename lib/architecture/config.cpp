@@ -79,6 +79,7 @@ public:
     if (!value.is_string()) throw Error("{}: {}: expected a string, found {}", where_, name, value.dump());
     return value.get<std::string>();
   }
+  bool has(const char* name) const { return object_.contains(name); }
   Fields object(const char* name) { return {take(name), fmt::format("{}: {}", where_, name)}; }
   void finish() const {
     if (!object_.empty()) throw Error("{}: unknown field {}", where_, object_.begin().key());
@@ -182,6 +183,10 @@ void validate(const Config& config) {
     throw UsageError("--rope-base: expected a positive number, found {:g}", config.rope_base);
   if (!(config.norm_epsilon > 0))
     throw UsageError("--norm-epsilon: expected a positive number, found {:g}", config.norm_epsilon);
+  if (config.experts > 0 && (config.experts_per_token < 1 || config.experts_per_token > config.experts))
+    throw UsageError("--experts-per-token: expected 1 to {}, found {}", config.experts, config.experts_per_token);
+  if (!(config.balance_loss >= 0))
+    throw UsageError("--balance-loss: expected 0 or more, found {:g}", config.balance_loss);
   for (const BiasKind& kind : kBiasKinds)
     if (config.breaks(kind.projection)) validate_bias(config, kind);
   if (config.learned_bias && config.bias_directions > 0)
@@ -211,6 +216,11 @@ nlohmann::ordered_json to_json(const Config& config) {
   if (config.position == Position::rope) {
     json["rope_fraction"] = config.rope_fraction;
     json["rope_base"] = config.rope_base;
+  }
+  if (config.experts > 0) {
+    json["experts"] = config.experts;
+    json["experts_per_token"] = config.experts_per_token;
+    json["balance_loss"] = config.balance_loss;
   }
   json["break"] = kBreaks[static_cast<std::size_t>(config.symmetry_break)];
   for (const BiasKind& kind : kBiasKinds)
@@ -247,6 +257,11 @@ Config config_from_json(std::string_view text, const std::string& name) try {
   if (config.position == Position::rope) {
     config.rope_fraction = fields.real("rope_fraction");
     config.rope_base = fields.real("rope_base");
+  }
+  if (fields.has("experts")) {
+    config.experts = fields.positive("experts");
+    config.experts_per_token = fields.positive("experts_per_token");
+    config.balance_loss = fields.real("balance_loss");
   }
   config.symmetry_break = break_of(fields.word("break"));
   for (const BiasKind& kind : kBiasKinds)
@@ -303,13 +318,18 @@ std::vector<Parameter> parameters(const Config& c) {
     if (c.biases) add(attention + "b_O", {c.width}, Group::attention, zero);
 
     add_norm(mlp, Group::norm);
-    if (c.gated_mlp) add(mlp + "W_gate", {c.hidden, c.width}, Group::mlp, normal);
-    add(mlp + "W_up", {c.hidden, c.width}, Group::mlp, normal);
-    if (c.biases && c.gated_mlp) add(mlp + "b_gate", {c.hidden}, Group::mlp, zero);
-    if (c.biases) add(mlp + "b_up", {c.hidden}, Group::mlp, zero);
-    if (c.activation == Activation::prelu) add(mlp + "slope", {c.hidden}, Group::mlp, slopes);
-    add(mlp + "W_down", {c.width, c.hidden}, Group::mlp, residual);
-    if (c.biases) add(mlp + "b_down", {c.width}, Group::mlp, zero);
+    const auto add_mlp = [&](const char* name, std::vector<std::int64_t> shape, Initial initial) {
+      if (c.experts > 0) shape.insert(shape.begin(), c.experts);
+      add(mlp + name, std::move(shape), Group::mlp, initial);
+    };
+    if (c.experts > 0) add(mlp + "W_router", {c.experts, c.width}, Group::mlp, normal);
+    if (c.gated_mlp) add_mlp("W_gate", {c.hidden, c.width}, normal);
+    add_mlp("W_up", {c.hidden, c.width}, normal);
+    if (c.biases && c.gated_mlp) add_mlp("b_gate", {c.hidden}, zero);
+    if (c.biases) add_mlp("b_up", {c.hidden}, zero);
+    if (c.activation == Activation::prelu) add_mlp("slope", {c.hidden}, slopes);
+    add_mlp("W_down", {c.width, c.hidden}, residual);
+    if (c.biases) add_mlp("b_down", {c.width}, zero);
   }
   add_norm("head/", Group::norm);
   if (!c.tied_head) add("head/W_U", {c.vocab_size, c.width}, Group::head, normal);
@@ -327,7 +347,8 @@ Flops flops_per_token(const Config& c, std::int64_t context) {
   const auto scores = static_cast<double>(c.heads * c.head_width * context); // q k and p v, halved by the causal mask
   Flops flops;
   flops.attention = 2 * layers * (projections + scores);
-  flops.mlp = 2 * layers * static_cast<double>((c.gated_mlp ? 3 : 2) * c.hidden * c.width);
+  const std::int64_t mlps = c.experts > 0 ? c.experts_per_token : 1;
+  flops.mlp = 2 * layers * static_cast<double>((mlps * (c.gated_mlp ? 3 : 2) * c.hidden + c.experts) * c.width);
   flops.head = 2 * static_cast<double>(c.vocab_size * c.width);
   flops.forward = flops.attention + flops.mlp + flops.head;
   flops.train = 3 * flops.forward;

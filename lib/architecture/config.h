@@ -51,7 +51,10 @@ struct Config {
   bool biases = true;     ///< ordinary learned biases of the linear layers
   bool gated_mlp = false; ///< W_down (activation(W_gate x) * W_up x) in place of W_down activation(W_up x)
   Activation activation = Activation::gelu_tanh;
-  bool tied_head = true; ///< the head is the token embedding
+  std::int64_t experts = 0;           ///< of a layer's MLP, of which a router takes some for each token; 0: one MLP
+  std::int64_t experts_per_token = 2; ///< the likeliest ones
+  double balance_loss = 0.01;         ///< weight in the training loss of what keeps the experts equally busy
+  bool tied_head = true;              ///< the head is the token embedding
   Position position = Position::learned;
   double rope_fraction = 1, rope_base = 10000; ///< the part of each head's components that is rotated
   Break symmetry_break = Break::none;
@@ -117,9 +120,11 @@ struct Parameter {
 /// | layers/I/attention/break_Q, break_K, break_V (learned_bias) | [1, heads or kv_heads; head_width] |
 /// | layers/I/attention/W_O, b_O | [width, heads, head_width], [width] |
 /// | layers/I/mlp/norm_gain, norm_bias | [width] |
+/// | layers/I/mlp/W_router (experts) | [experts, width] |
 /// | layers/I/mlp/W_gate, W_up, b_gate, b_up | [hidden, width], [hidden, width], [hidden], [hidden] |
 /// | layers/I/mlp/slope (prelu) | [hidden] |
 /// | layers/I/mlp/W_down, b_down | [width, hidden], [width] |
+/// | (experts: with [experts, ..] before the shapes of the MLP's own) | |
 /// | head/norm_gain, norm_bias | [width] |
 /// | head/W_U (not tied) | [vocab_size, width] |
 std::vector<Parameter> parameters(const Config& config);

@@ -13,14 +13,22 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/gelu.h>
+#include <ATen/ops/index_add.h>
+#include <ATen/ops/index_select.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/outer.h>
 #include <ATen/ops/prelu.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/rms_norm.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/silu.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/topk.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <cmath>
 #include <map>
@@ -128,6 +136,46 @@ at::Tensor mlp(const Model& model, const Layer& layer, const at::Tensor& x) {
   return linear(h, layer.W_down, layer.b_down, model.precision);
 }
 
+/// One expert's features. rows: [n, width].
+at::Tensor expert(const Model& model, const Layer& layer, std::int64_t index, const at::Tensor& rows) {
+  const auto part = [&](const at::Tensor& all, std::int64_t which) {
+    return all.defined() ? all[which][index] : at::Tensor();
+  };
+  const auto own = [&](const at::Tensor& all) { return all.defined() ? all[index] : at::Tensor(); };
+  at::Tensor h =
+      activate(model.config, linear(rows, part(layer.W_up, 0), part(layer.b_up, 0), model.precision), own(layer.slope));
+  if (model.config.gated_mlp) h = h * linear(rows, part(layer.W_up, 1), part(layer.b_up, 1), model.precision);
+  return linear(h, layer.W_down[index], own(layer.b_down), model.precision);
+}
+
+/// Each row's features from the experts that the router finds likeliest, weighted by their probabilities: of several
+/// experts scaled to a sum of 1 (arXiv 2401.04088, section 2.1); of one as they are, or the router would learn nothing
+/// (arXiv 2101.03961, equation 2). Adds to `balance` experts * sum_i f_i P_i, f_i being the share of rows
+/// that went to expert i and P_i its mean probability: 1 when all are equally busy (arXiv 2101.03961, equations 4 to
+/// 6).
+at::Tensor mixture(const Model& model, const Layer& layer, const at::Tensor& x, at::Tensor* balance) {
+  const Config& c = model.config;
+  const at::Tensor rows = x.reshape({-1, c.width});
+  const at::Tensor probabilities = at::softmax(linear(rows, layer.W_router, {}, Precision::f32), -1);
+  const auto [chosen, experts] = at::topk(probabilities, c.experts_per_token);
+  const at::Tensor weights = c.experts_per_token == 1 ? chosen : chosen / chosen.sum(-1, true);
+  at::Tensor y = at::zeros_like(rows);
+  std::vector<at::Tensor> busy;
+  for (std::int64_t i = 0; i < c.experts; ++i) {
+    const std::vector<at::Tensor> where = at::where(experts.eq(i)); // rows, and which of their choices it is
+    busy.push_back(at::scalar_tensor(where[0].size(0), rows.options().requires_grad(false)));
+    if (where[0].size(0) == 0) continue;
+    const at::Tensor features = expert(model, layer, i, rows.index_select(0, where[0]));
+    y = y.index_add(0, where[0],
+                    features *
+                        weights.flatten().index_select(0, where[0] * c.experts_per_token + where[1]).unsqueeze(1));
+  }
+  if (balance != nullptr)
+    *balance = *balance + (at::stack(busy) * probabilities.mean(0)).sum() *
+                              (static_cast<double>(c.experts) / static_cast<double>(experts.numel()));
+  return y.view(x.sizes());
+}
+
 /// value(distribution, layer, head, component, index); index tells the draws of a layer apart.
 template <class Value> StepBiases biases_of(const Config& config, const Value& value) {
   StepBiases biases = no_biases(config);
@@ -183,7 +231,18 @@ Model bind(const Config& config, architecture::Arena& parameters, architecture::
   Model model;
   model.config = config;
   const std::int64_t W = config.width, H = config.hidden, Q = config.heads * config.head_width,
-                     QKV = Q + 2 * config.kv_heads * config.head_width, up = config.gated_mlp ? 2 * H : H;
+                     QKV = Q + 2 * config.kv_heads * config.head_width, gates = config.gated_mlp ? 2 : 1;
+  using Shape = std::vector<std::int64_t>;
+  const auto each = [&](Shape shape) { // of every expert, where there are any
+    if (config.experts > 0) shape.insert(shape.begin(), config.experts);
+    return shape;
+  };
+  const auto up = [&](Shape shape) { // the gate's part and the other
+    if (config.experts == 0) return shape[0] *= gates, shape;
+    shape = each(shape);
+    shape.insert(shape.begin(), gates);
+    return shape;
+  };
   model.tokens = view({"embedding/tokens"}, {config.vocab_size, W});
   model.positions = view({"embedding/positions"}, {config.context, W});
   for (std::int64_t i = 0; i < config.layers; ++i) {
@@ -200,11 +259,12 @@ Model bind(const Config& config, architecture::Arena& parameters, architecture::
     layer.b_O = view({a + "b_O"}, {W});
     layer.mlp_norm_gain = view({m + "norm_gain"}, {W});
     layer.mlp_norm_bias = view({m + "norm_bias"}, {W});
-    layer.W_up = config.gated_mlp ? view({m + "W_gate", m + "W_up"}, {up, W}) : view({m + "W_up"}, {up, W});
-    layer.b_up = config.gated_mlp ? view({m + "b_gate", m + "b_up"}, {up}) : view({m + "b_up"}, {up});
-    layer.slope = view({m + "slope"}, {H});
-    layer.W_down = view({m + "W_down"}, {W, H});
-    layer.b_down = view({m + "b_down"}, {W});
+    layer.W_router = view({m + "W_router"}, {config.experts, W});
+    layer.W_up = config.gated_mlp ? view({m + "W_gate", m + "W_up"}, up({H, W})) : view({m + "W_up"}, up({H, W}));
+    layer.b_up = config.gated_mlp ? view({m + "b_gate", m + "b_up"}, up({H})) : view({m + "b_up"}, up({H}));
+    layer.slope = view({m + "slope"}, each({H}));
+    layer.W_down = view({m + "W_down"}, each({W, H}));
+    layer.b_down = view({m + "b_down"}, each({W}));
     model.layers.push_back(layer);
   }
   model.head_norm_gain = view({"head/norm_gain"}, {W});
@@ -247,8 +307,10 @@ Cache make_cache(const Config& config, std::int64_t batch) {
   return cache;
 }
 
-at::Tensor hidden(const Model& model, const at::Tensor& tokens, const StepBiases& biases, Cache* cache) {
+at::Tensor hidden(const Model& model, const at::Tensor& tokens, const StepBiases& biases, Cache* cache,
+                  at::Tensor* balance) {
   const Config& c = model.config;
+  if (balance != nullptr) *balance = at::zeros({}, model.tokens.options().requires_grad(false));
   const std::int64_t begin = cache != nullptr ? cache->length : 0, T = tokens.size(1);
   if (begin + T > c.context) throw Error("{} tokens are more than the model's context of {}", begin + T, c.context);
   at::Tensor x = at::embedding(model.tokens, tokens);
@@ -257,8 +319,10 @@ at::Tensor hidden(const Model& model, const at::Tensor& tokens, const StepBiases
   for (std::int64_t i = 0; i < c.layers; ++i) {
     const Layer& layer = model.layers[static_cast<std::size_t>(i)];
     x = x + attention(model, i, norm(c, x, layer.attention_norm_gain, layer.attention_norm_bias), by, biases, cache);
-    x = x + mlp(model, layer, norm(c, x, layer.mlp_norm_gain, layer.mlp_norm_bias));
+    const at::Tensor normed = norm(c, x, layer.mlp_norm_gain, layer.mlp_norm_bias);
+    x = x + (c.experts > 0 ? mixture(model, layer, normed, balance) : mlp(model, layer, normed));
   }
+  if (balance != nullptr) *balance = *balance / static_cast<double>(c.layers);
   if (cache != nullptr) cache->length += T;
   return norm(c, x, model.head_norm_gain, model.head_norm_bias);
 }
@@ -269,8 +333,14 @@ at::Tensor logits(const Model& model, const at::Tensor& hidden_states) {
 
 at::Tensor loss(const Model& model, const at::Tensor& tokens, const at::Tensor& targets, const StepBiases& biases,
                 double scale) {
-  const at::Tensor h = hidden(model, tokens, biases);
-  return head_cross_entropy(h.reshape({-1, h.size(-1)}), model.head, targets.reshape({-1}), scale, model.precision);
+  at::Tensor balance;
+  const bool balanced = model.config.experts > 0 && model.config.balance_loss > 0;
+  const at::Tensor h = hidden(model, tokens, biases, nullptr, balanced ? &balance : nullptr);
+  const at::Tensor cross_entropy =
+      head_cross_entropy(h.reshape({-1, h.size(-1)}), model.head, targets.reshape({-1}), scale, model.precision);
+  if (!balanced) return cross_entropy;
+  const double share = scale * static_cast<double>(targets.ge(0).sum().item<std::int64_t>());
+  return cross_entropy + balance * (model.config.balance_loss * share);
 }
 
 at::Tensor token_losses(const Model& model, const at::Tensor& tokens, const at::Tensor& targets,

@@ -23,9 +23,10 @@ struct Layer {
   at::Tensor W_O;                       ///< [width, heads head_width]
   at::Tensor b_O;
   at::Tensor mlp_norm_gain, mlp_norm_bias;
-  at::Tensor W_up; ///< [hidden, width]; gated: [2 hidden, width], gate first
+  at::Tensor W_router; ///< [experts, width]
+  at::Tensor W_up; ///< [hidden, width]; gated: [2 hidden, width], gate first; experts: [1 or 2, experts, hidden, width]
   at::Tensor b_up, slope;
-  at::Tensor W_down; ///< [width, hidden]
+  at::Tensor W_down; ///< [width, hidden]; experts: [experts, width, hidden]
   at::Tensor b_down;
 };
 
@@ -67,15 +68,19 @@ Cache make_cache(const architecture::Config& config, std::int64_t batch);
 /// tokens: [B, T] int64, T <= context (with a cache: length + T <= context). Returns the last norm's output [B, T,
 /// width]. With a cache (no gradients then) the T tokens go on from its positions, and are added to it. Throws Error
 /// when T is too long.
-at::Tensor hidden(const Model& model, const at::Tensor& tokens, const StepBiases& biases, Cache* cache = nullptr);
+/// balance, where it is given, becomes the mean over layers of how unequally busy their experts are (1: equally), for a
+/// model that has experts.
+at::Tensor hidden(const Model& model, const at::Tensor& tokens, const StepBiases& biases, Cache* cache = nullptr,
+                  at::Tensor* balance = nullptr);
 
 /// [.., width] -> [.., vocab_size]: logits.
 at::Tensor logits(const Model& model, const at::Tensor& hidden_states);
 
-/// The sum over all targets of the cross-entropy in nats, times `scale`; a target of -1 does not count. The logits of
-/// all positions never exist together: head and cross-entropy are one operation in chunks of rows. tokens, targets: [B,
-/// T] int64. A scalar tensor; backward() adds d(sum * scale) to the gradients. For a mean over a step of several
-/// micro-batches, give scale = 1 / (targets that count in the whole step).
+/// The sum over all targets of the cross-entropy in nats, times `scale`, and for a model with experts balance_loss
+/// times their balance, by these targets' share of the step; a target of -1 does not count. The logits of all positions
+/// never exist together: head and cross-entropy are one operation in chunks of rows. tokens, targets: [B, T] int64. A
+/// scalar tensor; backward() adds d(sum * scale) to the gradients. For a mean over a step of several micro-batches,
+/// give scale = 1 / (targets that count in the whole step).
 at::Tensor loss(const Model& model, const at::Tensor& tokens, const at::Tensor& targets, const StepBiases& biases,
                 double scale);
 

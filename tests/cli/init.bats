@@ -75,6 +75,19 @@ small=(--layers 1 --heads 1 --width 8 --context 8 --vocab-size 16)
   [ ! -e none.h5 ]
 }
 
+@test "a mixture of experts has a router, and counts the operations of the experts that a token takes" {
+  noether init gpt2 "${small[@]}" --experts 4 -o mixture.h5
+  run -0 h5dump -H -d /parameters/layers/0/mlp/W_up mixture.h5
+  [[ "$output" == *"( 4, 32, 8 )"* ]]
+  # 2 (2 experts x 2 matrices x 8 x 32, and the router's 4 x 8) operations
+  run -0 noether init gpt2 "${small[@]}" --experts 4 --dry-run
+  [[ "$output" == *$'mlp\t5\t2240\t8960\t2112'* ]]
+  run -2 --separate-stderr noether init gpt2 "${small[@]}" --experts 4 --experts-per-token 5
+  [ "$stderr" = "noether init: --experts-per-token: expected 1 to 4, found 5" ]
+  run -2 --separate-stderr noether init gpt2 "${small[@]}" --balance-loss 1
+  [ "$stderr" = "noether init: --balance-loss has no effect without --experts" ]
+}
+
 @test "from: weights are kept, what is new is drawn, what would be lost is an error" {
   noether init gpt2 "${small[@]}" -o plain.h5
   run -0 --separate-stderr noether init from plain.h5 --break qv --v-mean 0 -o broken.h5

@@ -57,6 +57,19 @@ column() { awk -F'\t' -v name="$1" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i =
   done
 }
 
+@test "every part that init can give a model trains, and resumes to the bit" {
+  for parts in "--experts 3 --break qv --bias-directions 2" "--experts 4 --experts-per-token 1 --gated-mlp --norm rms" \
+    "--break qkv --learned-bias --bias-per head --position rope --rope-fraction 0.5"; do
+    noether init gpt2 --layers 2 --heads 2 --width 16 --context 16 -t bpe.h5 $parts -o parts.h5
+    train parts.h5 tokens.h5 --steps 60 --lr 3e-3 --log log.tsv -q -o whole.h5
+    column smoothed_loss < log.tsv | awk 'NR == 1 { first = $1 } END { if ($1 > first - 0.2) exit 1 }'
+    train parts.h5 tokens.h5 --steps 25 --lr 3e-3 -q -o part.h5
+    train part.h5 tokens.h5 --steps 60 -q -o rest.h5
+    [ "$(digest rest.h5)" = "$(digest whole.h5)" ]
+    run -0 noether eval loss whole.h5 valid.h5 -j 1
+  done
+}
+
 @test "emitting on the way changes nothing: the last of a stream is the checkpoint that one file would be" {
   options=(--steps 40 --lr 1e-3 --schedule cosine --warmup 5 -q)
   train start.h5 tokens.h5 "${options[@]}" -o whole.h5

@@ -84,6 +84,9 @@ const std::vector<std::pair<std::string, std::function<void(Config&)>>>& variant
        [](Config& c) {
          c.kv_heads = 2, c.symmetry_break = Break::qkv, c.bias_per = architecture::BiasPer::head, c.learned_bias = true;
        }},
+      // All experts for each token: which of them are taken is not differentiable.
+      {"gpt2", [](Config& c) { c.activation = Activation::prelu, c.experts = c.experts_per_token = 3; }},
+      {"llama", [](Config& c) { c.biases = true, c.experts = c.experts_per_token = 2, c.balance_loss = 0.5; }},
       {"llama",
        [](Config& c) {
          c.kv_heads = 1, c.biases = true, c.tied_head = true, c.activation = Activation::gelu, c.head_width = 6;
@@ -132,7 +135,7 @@ TEST(Loss, GradientIsTheDerivative) {
         moved.data()[i] =
             static_cast<float>(small.checkpoint.parameters.data()[i] + distance * small.gradients.data()[i] / norm);
       const Model model = bind(small.model.config, moved);
-      return token_losses(model, small.tokens, small.targets, biases).sum(at::kDouble).item<double>() / 48;
+      return loss(model, small.tokens, small.targets, biases, 1.0 / 48).item<double>();
     };
     const double h = 2e-3;
     EXPECT_NEAR((at_distance(h) - at_distance(-h)) / (2 * h), norm, 1e-2 * norm)
@@ -165,10 +168,10 @@ TEST(Loss, EveryParameterHasItsGradient) {
         for (std::int64_t i = parameter.offset; i < parameter.offset + parameter.count; ++i)
           moved.data()[i] = static_cast<float>(moved.data()[i] + distance * small.gradients.data()[i] / norm);
         const Model model = bind(small.model.config, moved);
-        return token_losses(model, small.tokens, small.targets, biases).sum(at::kDouble).item<double>() / 48;
+        return loss(model, small.tokens, small.targets, biases, 1.0 / 48).item<double>();
       };
       const double h = 5e-3;
-      // The rounding of 48 losses near 5 is some 1e-7 of their mean, divided by 2 h.
+      // The loss, near 5, is rounded to some 2e-7, divided by 2 h.
       EXPECT_NEAR((at_distance(h) - at_distance(-h)) / (2 * h), norm, 2e-2 * norm + 1e-4)
           << name << " " << parameter.name;
     }
@@ -317,4 +320,49 @@ TEST(Biases, OfKeysChangeNothing) {
     EXPECT_GT(largest(logits(plain.model, hidden(plain.model, plain.tokens, queries)) - without),
               1e-3 * largest(without));
   }
+}
+
+// All experts equal to the one MLP of another model: the mixture's output is that MLP's, as the weights of a row sum to
+// 1; and a fourth of it where a row goes to one of four, between which a router of zeros cannot tell.
+TEST(Mixture, OfEqualExpertsIsOneOfThem) {
+  for (const std::int64_t taken : {3, 1})
+    for (const char* family : {"gpt2", "llama"}) {
+      Small one(family, [](Config&) {}), many(family, [&](Config&c) { c.experts = 4, c.experts_per_token = taken; });
+      std::map<std::string, const Parameter*> by_name;
+      for (const Parameter& parameter : one.checkpoint.layout) by_name[parameter.name] = &parameter;
+      for (const Parameter& parameter : many.checkpoint.layout) {
+        const auto same = by_name.find(parameter.name);
+        for (std::int64_t i = 0; i < parameter.count; ++i) {
+          float& to = many.checkpoint.parameters.data()[parameter.offset + i];
+          if (same != by_name.end())
+            to = one.checkpoint.parameters.data()[same->second->offset + i % same->second->count];
+          else if (taken == 1)
+            to = 0;
+        }
+      }
+      const at::NoGradGuard guard;
+      if (taken == 1)
+        for (const Layer& layer : one.model.layers) {
+          layer.W_down.mul_(0.25);
+          if (layer.b_down.defined()) layer.b_down.mul_(0.25);
+        }
+      const StepBiases biases = no_biases(one.model.config);
+      const at::Tensor expected = hidden(one.model, one.tokens, biases), got = hidden(many.model, one.tokens, biases);
+      EXPECT_LT(largest(got - expected), 1e-5 * largest(expected)) << family << taken; // float32, other sums
+    }
+}
+
+// One token in many rows, all to the same k of E experts: f_i = 1 / k for those, so the balance is E / k times their
+// probabilities, which is above 1; a router of zeros has equal probabilities, hence 1.
+TEST(Mixture, SaysHowUnequallyItsExpertsAreBusy) {
+  Small small("gpt2", [](Config& c) { c.layers = 1, c.experts = 4, c.experts_per_token = 2; });
+  const at::NoGradGuard guard;
+  const StepBiases biases = no_biases(small.model.config);
+  at::Tensor balance;
+  hidden(small.model, at::zeros({1, 1}, at::kLong), biases, nullptr, &balance);
+  EXPECT_GT(balance.item<double>(), 1);
+  EXPECT_LE(balance.item<double>(), 2);
+  small.model.layers[0].W_router.zero_();
+  hidden(small.model, small.tokens, biases, nullptr, &balance);
+  EXPECT_NEAR(balance.item<double>(), 1, 1e-6);
 }
