@@ -155,7 +155,7 @@ int main(int argc, char** argv) {
       ->group("Sizes");
 
   std::string position, activation, symmetry_break, norm;
-  bool tied = false, biases = false, gated = false;
+  bool tied = false, biases = false, gated = false, qk_norm = false;
   double rope_fraction = 1, rope_base = 10000, norm_epsilon = 1e-5;
   const std::string parts = "Parts";
   auto* position_option =
@@ -169,6 +169,8 @@ int main(int argc, char** argv) {
       app.add_flag("--biases,!--no-biases", biases, "Linear layers have learned biases")->group(parts);
   auto* gated_option =
       app.add_flag("--gated-mlp,!--no-gated-mlp", gated, "The MLP's features are gated, as Llama's")->group(parts);
+  auto* qk_norm_option =
+      app.add_flag("--qk-norm,!--no-qk-norm", qk_norm, "Queries and keys are normalised, head by head")->group(parts);
   std::int64_t experts = 0, experts_per_token = 2;
   double balance_loss = 0.01;
   auto* experts_option =
@@ -264,6 +266,7 @@ int main(int argc, char** argv) {
     if (biases_option->count() > 0) config.biases = biases;
     if (gated_option->count() > 0) config.gated_mlp = gated;
     if (epsilon_option->count() > 0) config.norm_epsilon = norm_epsilon;
+    if (qk_norm_option->count() > 0) config.qk_norm = qk_norm;
     if (experts_option->count() > 0) {
       config.experts = experts;
       config.experts_per_token = std::min(experts, config.experts_per_token);

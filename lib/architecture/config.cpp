@@ -222,6 +222,7 @@ nlohmann::ordered_json to_json(const Config& config) {
     json["experts_per_token"] = config.experts_per_token;
     json["balance_loss"] = config.balance_loss;
   }
+  if (config.qk_norm) json["qk_norm"] = true;
   json["break"] = kBreaks[static_cast<std::size_t>(config.symmetry_break)];
   for (const BiasKind& kind : kBiasKinds)
     if (config.breaks(kind.projection)) json[kind.field] = to_json(config.*kind.distribution);
@@ -263,6 +264,7 @@ Config config_from_json(std::string_view text, const std::string& name) try {
     config.experts_per_token = fields.positive("experts_per_token");
     config.balance_loss = fields.real("balance_loss");
   }
+  config.qk_norm = fields.has("qk_norm") && fields.flag("qk_norm");
   config.symmetry_break = break_of(fields.word("break"));
   for (const BiasKind& kind : kBiasKinds)
     if (config.breaks(kind.projection)) config.*kind.distribution = bias_from(fields.object(kind.field));
@@ -310,6 +312,8 @@ std::vector<Parameter> parameters(const Config& c) {
       add(attention + "b_K", {c.kv_heads, c.head_width}, Group::attention, zero);
       add(attention + "b_V", {c.kv_heads, c.head_width}, Group::attention, zero);
     }
+    if (c.qk_norm) add(attention + "q_norm_gain", {c.head_width}, Group::norm, one);
+    if (c.qk_norm) add(attention + "k_norm_gain", {c.head_width}, Group::norm, one);
     for (const BiasKind& kind : kBiasKinds)
       if (c.learned_bias && c.breaks(kind.projection))
         add(attention + "break_" + kind.letter, {c.bias_heads(kind.projection), c.head_width}, Group::attention,

@@ -54,6 +54,7 @@ struct Config {
   std::int64_t experts = 0;           ///< of a layer's MLP, of which a router takes some for each token; 0: one MLP
   std::int64_t experts_per_token = 2; ///< the likeliest ones
   double balance_loss = 0.01;         ///< weight in the training loss of what keeps the experts equally busy
+  bool qk_norm = false;               ///< an RMS norm of each head's queries and keys, before the rotation
   bool tied_head = true;              ///< the head is the token embedding
   Position position = Position::learned;
   double rope_fraction = 1, rope_base = 10000; ///< the part of each head's components that is rotated
@@ -117,6 +118,7 @@ struct Parameter {
 /// | layers/I/attention/norm_gain, norm_bias | [width] |
 /// | layers/I/attention/W_Q, W_K, W_V | [heads or kv_heads, head_width, width] |
 /// | layers/I/attention/b_Q, b_K, b_V | [heads or kv_heads, head_width] |
+/// | layers/I/attention/q_norm_gain, k_norm_gain (qk_norm) | [head_width] |
 /// | layers/I/attention/break_Q, break_K, break_V (learned_bias) | [1, heads or kv_heads; head_width] |
 /// | layers/I/attention/W_O, b_O | [width, heads, head_width], [width] |
 /// | layers/I/mlp/norm_gain, norm_bias | [width] |

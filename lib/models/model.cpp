@@ -92,6 +92,10 @@ at::Tensor attention(const Model& model, std::int64_t index, const at::Tensor& x
   at::Tensor q = qkv.slice(-1, 0, q_end).view({B, T, c.heads, c.head_width});
   at::Tensor k = qkv.slice(-1, q_end, k_end).view({B, T, c.kv_heads, c.head_width});
   at::Tensor v = qkv.slice(-1, k_end).view({B, T, c.kv_heads, c.head_width});
+  if (c.qk_norm) { // arXiv 2302.05442, section 2, there with a layer norm
+    q = at::rms_norm(q, {c.head_width}, layer.q_norm_gain, c.norm_epsilon);
+    k = at::rms_norm(k, {c.head_width}, layer.k_norm_gain, c.norm_epsilon);
+  }
   if (c.rotated() > 0) {
     q = rotate(q, c.rotated(), by);
     k = rotate(k, c.rotated(), by);
@@ -252,6 +256,8 @@ Model bind(const Config& config, architecture::Arena& parameters, architecture::
     layer.attention_norm_bias = view({a + "norm_bias"}, {W});
     layer.W_QKV = view({a + "W_Q", a + "W_K", a + "W_V"}, {QKV, W});
     layer.b_QKV = view({a + "b_Q", a + "b_K", a + "b_V"}, {QKV});
+    layer.q_norm_gain = view({a + "q_norm_gain"}, {config.head_width});
+    layer.k_norm_gain = view({a + "k_norm_gain"}, {config.head_width});
     layer.break_Q = view({a + "break_Q"}, {config.bias_heads(architecture::Break::q), config.head_width});
     layer.break_K = view({a + "break_K"}, {config.bias_heads(architecture::Break::k), config.head_width});
     layer.break_V = view({a + "break_V"}, {config.bias_heads(architecture::Break::v), config.head_width});

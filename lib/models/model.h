@@ -19,6 +19,7 @@ struct Layer {
   at::Tensor attention_norm_gain, attention_norm_bias;
   at::Tensor W_QKV;                     ///< [(heads + 2 kv_heads) head_width, width]
   at::Tensor b_QKV;                     ///< [(heads + 2 kv_heads) head_width]
+  at::Tensor q_norm_gain, k_norm_gain;  ///< [head_width]
   at::Tensor break_Q, break_K, break_V; ///< symmetry-breaking biases that are learned
   at::Tensor W_O;                       ///< [width, heads head_width]
   at::Tensor b_O;

@@ -59,7 +59,7 @@ column() { awk -F'\t' -v name="$1" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i =
 
 @test "every part that init can give a model trains, and resumes to the bit" {
   for parts in "--experts 3 --break qv --bias-directions 2" "--experts 4 --experts-per-token 1 --gated-mlp --norm rms" \
-    "--break qkv --learned-bias --bias-per head --position rope --rope-fraction 0.5"; do
+    "--qk-norm --break qkv --learned-bias --bias-per head --position rope --rope-fraction 0.5"; do
     noether init gpt2 --layers 2 --heads 2 --width 16 --context 16 -t bpe.h5 $parts -o parts.h5
     train parts.h5 tokens.h5 --steps 60 --lr 3e-3 --log log.tsv -q -o whole.h5
     column smoothed_loss < log.tsv | awk 'NR == 1 { first = $1 } END { if ($1 > first - 0.2) exit 1 }'

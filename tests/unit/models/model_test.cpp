@@ -79,7 +79,7 @@ const std::vector<std::pair<std::string, std::function<void(Config&)>>>& variant
          c.rope_fraction = 0.5;
        }},
       {"gpt2", [](Config& c) { c.activation = Activation::relu, c.tied_head = false, c.symmetry_break = Break::v; }},
-      {"llama", [](Config& c) { c.kv_heads = 2; }},
+      {"llama", [](Config& c) { c.kv_heads = 2, c.qk_norm = true; }},
       {"llama",
        [](Config& c) {
          c.kv_heads = 2, c.symmetry_break = Break::qkv, c.bias_per = architecture::BiasPer::head, c.learned_bias = true;
@@ -365,4 +365,16 @@ TEST(Mixture, SaysHowUnequallyItsExpertsAreBusy) {
   small.model.layers[0].W_router.zero_();
   hidden(small.model, small.tokens, biases, nullptr, &balance);
   EXPECT_NEAR(balance.item<double>(), 1, 1e-6);
+}
+
+// However large W_Q and W_K become, the normalised queries and keys stay what they were.
+TEST(QkNorm, MakesTheSizeOfQueriesAndKeysIrrelevant) {
+  Small small("llama", [](Config& c) { c.qk_norm = true, c.norm_epsilon = 1e-12; });
+  const at::NoGradGuard guard;
+  const StepBiases biases = no_biases(small.model.config);
+  const at::Tensor before = hidden(small.model, small.tokens, biases);
+  const std::int64_t queries_and_keys =
+      (small.model.config.heads + small.model.config.kv_heads) * small.model.config.head_width;
+  for (const Layer& layer : small.model.layers) layer.W_QKV.slice(0, 0, queries_and_keys).mul_(32);
+  EXPECT_LT(largest(hidden(small.model, small.tokens, biases) - before), 1e-5 * largest(before));
 }
