@@ -1,8 +1,9 @@
-// eval: what a checkpoint does on data: its loss on a validation set, and the text that it writes.
+// eval: what a checkpoint does on data: its loss on a validation set, the text that it writes, its sharpness.
 #include "common.h"
 
 #include "evaluation/generate.h"
 #include "evaluation/loss.h"
+#include "evaluation/sharpness.h"
 #include "models/memory.h"
 
 #include <nlohmann/json.hpp>
@@ -37,11 +38,48 @@ struct LossCommand {
   std::string prefix = "auto", biases = "mean", precision = "f32";
 };
 
-struct LossHelp : CLI::Formatter {
+/// CLI11 would say the inputs twice.
+class InputsHelp : public CLI::Formatter {
+public:
+  explicit InputsHelp(std::string subcommand) : subcommand_(std::move(subcommand)) {}
   std::string make_usage(const CLI::App*, std::string) const override {
-    return "Usage: noether eval loss [OPTIONS] CHECKPOINT... TOKENS\n";
+    return fmt::format("Usage: noether eval {} [OPTIONS] CHECKPOINT... TOKENS\n", subcommand_);
   }
+
+private:
+  std::string subcommand_;
 };
+
+/// A file or a stream of checkpoints; the first of a file is opened before any work.
+struct Source {
+  store::InputStream stream;
+  std::optional<store::FileReader> first;
+};
+
+/// Opens the checkpoints and, last of the inputs, the tokens. What has a name is checked before stdin is read: whatever
+/// writes there may take hours.
+text::TokenFile open_inputs(std::vector<std::string> inputs, std::vector<Source>& sources,
+                            const std::function<void(const store::FileReader&, const text::TokenFile&)>& check) {
+  if (inputs.size() < 2)
+    throw UsageError("expected a checkpoint and the tokens to score, found {} alone", inputs.front());
+  if (std::count(inputs.begin(), inputs.end(), "-") > 1) throw UsageError("only one input can be stdin (-)");
+  text::TokenFile tokens(store::open_one(inputs.back(), store::kTokensFile));
+  inputs.pop_back();
+  for (const std::string& path : inputs) {
+    sources.push_back({store::InputStream(path), {}});
+    if (path == "-") continue;
+    sources.back().first = sources.back().stream.next();
+    check(*sources.back().first, tokens);
+  }
+  return tokens;
+}
+
+void for_each_checkpoint(std::vector<Source>& sources, const std::function<void(store::FileReader)>& use) {
+  for (Source& source : sources) {
+    std::optional<store::FileReader> file = source.first ? std::move(source.first) : source.stream.next();
+    for (; file; file = source.stream.next()) use(std::move(*file));
+  }
+}
 
 CLI::App* add_loss(CLI::App& app, Common& common, LossCommand& command) {
   CLI::App* loss = app.add_subcommand("loss", "The loss on held-out tokens, a row for each checkpoint");
@@ -52,7 +90,7 @@ CLI::App* add_loss(CLI::App& app, Common& common, LossCommand& command) {
       "standard error is over documents, or over 64 blocks where there are fewer than 30 documents.\n"
       "Example: noether eval loss symmetric.h5 broken.h5 valid.h5\n"
       "         noether train start.h5 train.h5 --emit-every 100 | noether eval loss - valid.h5");
-  auto formatter = std::make_shared<LossHelp>();
+  auto formatter = std::make_shared<InputsHelp>("loss");
   formatter->column_width(34);
   loss->formatter(formatter);
   loss->add_option("inputs", command.inputs,
@@ -93,44 +131,25 @@ void run_loss(LossCommand& command, const CLI::App& app, const Common& common) {
   options.threads = common.thread_count();
   if (app.count("--seed") > 0 && options.biases != evaluation::Biases::sampled)
     throw UsageError("--seed has no effect without --biases sampled");
-  if (command.inputs.size() < 2)
-    throw UsageError("expected a checkpoint and the tokens to score, found {} alone", command.inputs.front());
-  if (std::count(command.inputs.begin(), command.inputs.end(), "-") > 1)
-    throw UsageError("only one input can be stdin (-)");
-
-  // What has a name is checked before stdin is read: whatever writes there may take hours.
-  const text::TokenFile tokens(store::open_one(command.inputs.back(), store::kTokensFile));
-  command.inputs.pop_back();
-  struct Source {
-    store::InputStream stream;
-    std::optional<store::FileReader> first;
-  };
   std::vector<Source> sources;
-  for (const std::string& path : command.inputs) {
-    sources.push_back({store::InputStream(path), {}});
-    if (path == "-") continue;
-    sources.back().first = sources.back().stream.next();
-    evaluation::check_fit(*sources.back().first, tokens, options);
-  }
+  const text::TokenFile tokens = open_inputs(
+      command.inputs, sources, [&](const auto& file, const auto& data) { evaluation::check_fit(file, data, options); });
 
   Reporter reporter("eval", common.verbosity(), common.progress_mode());
   TextOutput output(common.output);
   std::optional<TableWriter> table; // from the first row on: a failure before it leaves nothing
-  for (Source& source : sources) {
-    std::optional<store::FileReader> file = source.first ? std::move(source.first) : source.stream.next();
-    for (; file; file = source.stream.next()) {
-      evaluation::check_fit(*file, tokens, options); // before its parameters are copied
-      architecture::Checkpoint checkpoint = architecture::read_checkpoint(*file, false);
-      file.reset(); // one copy of it is enough
-      const evaluation::Loss row = evaluation::evaluate_loss(checkpoint, tokens, options, reporter);
-      if (!table) table = table_writer(loss_columns(), common, output);
-      table->row({checkpoint.name, step_of(checkpoint), row.tokens, row.bytes, row.window, row.stride,
-                  row.prefixed ? "end-of-text" : "none", std::string(row.biases), row.loss, cell(row.standard_error),
-                  fmt::format("{} {}", row.units, row.over_documents ? "documents" : "blocks"), row.perplexity,
-                  cell(row.bits_per_byte), cell(row.min_batch_4096), static_cast<double>(row.tokens) / row.seconds,
-                  shown(tokens.tokenizer_digest(), common), shown(checkpoint.digest, common)});
-    }
-  }
+  for_each_checkpoint(sources, [&](store::FileReader file) {
+    evaluation::check_fit(file, tokens, options); // before its parameters are copied
+    architecture::Checkpoint checkpoint = architecture::read_checkpoint(file, false);
+    { const store::FileReader closed = std::move(file); } // one copy of it is enough
+    const evaluation::Loss row = evaluation::evaluate_loss(checkpoint, tokens, options, reporter);
+    if (!table) table = table_writer(loss_columns(), common, output);
+    table->row({checkpoint.name, step_of(checkpoint), row.tokens, row.bytes, row.window, row.stride,
+                row.prefixed ? "end-of-text" : "none", std::string(row.biases), row.loss, cell(row.standard_error),
+                fmt::format("{} {}", row.units, row.over_documents ? "documents" : "blocks"), row.perplexity,
+                cell(row.bits_per_byte), cell(row.min_batch_4096), static_cast<double>(row.tokens) / row.seconds,
+                shown(tokens.tokenizer_digest(), common), shown(checkpoint.digest, common)});
+  });
   output.close();
 }
 
@@ -234,22 +253,110 @@ void run_generate(GenerateCommand& command, const CLI::App& app, const Common& c
   output.close();
 }
 
+/// A setting of the run that made the checkpoint, as it was asked for last.
+std::optional<nlohmann::ordered_json> run_setting(const architecture::Checkpoint& checkpoint, const std::string& name) {
+  const nlohmann::ordered_json& state = checkpoint.training.state;
+  if (!state.is_object() || !state.contains("phases") || !state["phases"].is_array() || state["phases"].empty())
+    return std::nullopt;
+  const nlohmann::ordered_json& phase = state["phases"].back();
+  if (!phase.is_object() || !phase.contains("settings") || !phase["settings"].contains(name)) return std::nullopt;
+  return phase["settings"][name];
+}
+
+struct SharpnessCommand {
+  std::vector<std::string> inputs;
+  evaluation::SharpnessOptions options;
+  std::string biases = "mean";
+};
+
+CLI::App* add_sharpness(CLI::App& app, Common& common, SharpnessCommand& command) {
+  CLI::App* sharpness =
+      app.add_subcommand("sharpness", "The largest eigenvalues of the loss' Hessian, beside 2 / learning rate");
+  sharpness->footer(
+      "By Lanczos' method, with exact products of the Hessian of the mean loss over some windows of the tokens. "
+      "Gradient\n"
+      "descent stands learning rates below 2 / the largest; an eigenvalue is as near as the residual says.\n"
+      "Example: noether eval sharpness model.h5 train.h5 --count 3");
+  auto formatter = std::make_shared<InputsHelp>("sharpness");
+  formatter->column_width(34);
+  sharpness->formatter(formatter);
+  sharpness->add_option("inputs", command.inputs, "Checkpoints, - for those that come through stdin; last the tokens")
+      ->option_text("CHECKPOINT... TOKENS")
+      ->required()
+      ->expected(1, std::numeric_limits<int>::max());
+  add_count(*sharpness, "--count", command.options.lanczos.count, "Eigenvalues, the largest first", 1, 1000);
+  add_count(*sharpness, "--windows", command.options.windows, "Windows of the context, evenly spread over the tokens",
+            1, 1 << 20);
+  add_count(*sharpness, "--batch", command.options.batch, "Windows at a time", 1, 1 << 20);
+  add_count(*sharpness, "--iterations", command.options.lanczos.iterations,
+            "Products with the Hessian, at most; each keeps a vector as long as the parameters", 1, 1 << 20);
+  add_real(*sharpness, "--tolerance", command.options.lanczos.tolerance,
+           "Largest residual, relative to the largest absolute eigenvalue", 0, 1, true);
+  add_choice(*sharpness, "--biases", command.biases, {"mean", "none"},
+             "Symmetry-breaking biases, where the model has any");
+  add_seed(*sharpness, common);
+  add_threads(*sharpness, common);
+  add_json(*sharpness, common);
+  add_output(*sharpness, common, "Where the table goes");
+  return sharpness;
+}
+
+void run_sharpness(SharpnessCommand& command, const Common& common) {
+  command.options.biases = evaluation::biases_of(command.biases);
+  command.options.lanczos.seed = common.seed;
+  command.options.threads = common.thread_count();
+  std::vector<Source> sources;
+  const text::TokenFile tokens = open_inputs(command.inputs, sources, [](const auto&, const auto&) {});
+  Reporter reporter("eval", common.verbosity(), common.progress_mode());
+  TextOutput output(common.output);
+  std::optional<TableWriter> table;
+  for_each_checkpoint(sources, [&](const store::FileReader& file) {
+    architecture::Checkpoint checkpoint = architecture::read_checkpoint(file, false);
+    const evaluation::Sharpness found = evaluation::sharpness(checkpoint, tokens, command.options, reporter);
+    const auto optimizer = run_setting(checkpoint, "optimizer"), rate = run_setting(checkpoint, "lr");
+    const bool known = optimizer && optimizer->is_string() && rate && rate->is_number();
+    if (!table)
+      table = table_writer({{"checkpoint"},
+                            {"step"},
+                            {"tokens"},
+                            {"loss"},
+                            {"rank"},
+                            {"eigenvalue"},
+                            {"residual", 2},
+                            {"optimizer"},
+                            {"learning_rate"},
+                            {"two_over_lr"}},
+                           common, output);
+    for (std::size_t i = 0; i < found.eigenvalues.size(); ++i)
+      table->row({checkpoint.name, step_of(checkpoint), found.tokens, found.loss, static_cast<std::int64_t>(i + 1),
+                  found.eigenvalues[i].value, found.eigenvalues[i].residual,
+                  known ? Cell(optimizer->get<std::string>()) : Cell(), known ? Cell(rate->get<double>()) : Cell(),
+                  known ? Cell(2 / rate->get<double>()) : Cell()});
+  });
+  output.close();
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"What a checkpoint does on data: its loss on held-out text, and the text that it writes.", "eval"};
+  CLI::App app{"What a checkpoint does on data: its loss on held-out text, the text that it writes, and its sharpness.",
+               "eval"};
   Common common;
   LossCommand loss;
   GenerateCommand generate;
+  SharpnessCommand sharpness;
   add_common(app, common,
              "Example: noether eval loss model.h5 valid.h5\n"
-             "         noether eval generate model.h5 --prompt 'In the beginning'");
+             "         noether eval generate model.h5 --prompt 'In the beginning'\n"
+             "         noether eval sharpness model.h5 train.h5");
   const CLI::App* loss_app = add_loss(app, common, loss);
   const CLI::App* generate_app = add_generate(app, common, generate);
+  const CLI::App* sharpness_app = add_sharpness(app, common, sharpness);
   return run_tool(app, argc, argv, common, [&] {
-    if (app.get_subcommands().empty()) throw UsageError("expected a subcommand: loss or generate");
+    if (app.get_subcommands().empty()) throw UsageError("expected a subcommand: loss, generate or sharpness");
     models::keep_freed_memory();
     if (loss_app->parsed()) run_loss(loss, *loss_app, common);
     if (generate_app->parsed()) run_generate(generate, *generate_app, common);
+    if (sharpness_app->parsed()) run_sharpness(sharpness, common);
   });
 }

@@ -7,8 +7,10 @@
 #include "base/random.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_scaled_dot_product_attention_math.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
@@ -126,7 +128,9 @@ at::Tensor attention(const Model& model, std::int64_t index, const at::Tensor& x
     k = k.repeat_interleave(c.heads / c.kv_heads, 1);
     v = v.repeat_interleave(c.heads / c.kv_heads, 1);
   }
-  const at::Tensor y = at::scaled_dot_product_attention(q, k, v, mask, 0.0, causal && T > 1);
+  const at::Tensor y = model.twice_differentiable
+                           ? std::get<0>(at::_scaled_dot_product_attention_math(q, k, v, mask, 0.0, causal && T > 1))
+                           : at::scaled_dot_product_attention(q, k, v, mask, 0.0, causal && T > 1);
   return linear(y.transpose(1, 2).reshape({B, T, q_end}), layer.W_O, layer.b_O, model.precision);
 }
 
@@ -212,6 +216,19 @@ double of_direction(const Config& config, std::uint64_t direction, const archite
          distribution.deviation(component, config.head_width, head) * random.normal(index);
 }
 
+/// head(rows, targets) and the experts' balance.
+template <class Head>
+at::Tensor loss_of(const Model& model, const at::Tensor& tokens, const at::Tensor& targets, const StepBiases& biases,
+                   double scale, const Head& head) {
+  at::Tensor balance;
+  const bool balanced = model.config.experts > 0 && model.config.balance_loss > 0;
+  const at::Tensor h = hidden(model, tokens, biases, nullptr, balanced ? &balance : nullptr);
+  const at::Tensor cross_entropy = head(h.reshape({-1, h.size(-1)}), targets.reshape({-1}));
+  if (!balanced) return cross_entropy;
+  const double share = scale * static_cast<double>(targets.ge(0).sum().item<std::int64_t>());
+  return cross_entropy + balance * (model.config.balance_loss * share);
+}
+
 } // namespace
 
 Model bind(const Config& config, architecture::Arena& parameters, architecture::Arena* gradients) {
@@ -219,6 +236,8 @@ Model bind(const Config& config, architecture::Arena& parameters, architecture::
   std::map<std::string, const architecture::Parameter*> by_name;
   for (const architecture::Parameter& parameter : layout) by_name[parameter.name] = &parameter;
 
+  Model model;
+  model.config = config;
   /// The `names` that the configuration has, which are neighbours in the arena, as one tensor of `shape`.
   const auto view = [&](std::initializer_list<std::string> names, std::vector<std::int64_t> shape) -> at::Tensor {
     const auto first = by_name.find(*names.begin());
@@ -229,11 +248,10 @@ Model bind(const Config& config, architecture::Arena& parameters, architecture::
       tensor.set_requires_grad(true);
       tensor.mutable_grad() = at::from_blob(gradients->data() + offset, shape, at::kFloat);
     }
+    model.leaves.push_back({tensor, offset});
     return tensor;
   };
 
-  Model model;
-  model.config = config;
   const std::int64_t W = config.width, H = config.hidden, Q = config.heads * config.head_width,
                      QKV = Q + 2 * config.kv_heads * config.head_width, gates = config.gated_mlp ? 2 : 1;
   using Shape = std::vector<std::int64_t>;
@@ -339,14 +357,16 @@ at::Tensor logits(const Model& model, const at::Tensor& hidden_states) {
 
 at::Tensor loss(const Model& model, const at::Tensor& tokens, const at::Tensor& targets, const StepBiases& biases,
                 double scale) {
-  at::Tensor balance;
-  const bool balanced = model.config.experts > 0 && model.config.balance_loss > 0;
-  const at::Tensor h = hidden(model, tokens, biases, nullptr, balanced ? &balance : nullptr);
-  const at::Tensor cross_entropy =
-      head_cross_entropy(h.reshape({-1, h.size(-1)}), model.head, targets.reshape({-1}), scale, model.precision);
-  if (!balanced) return cross_entropy;
-  const double share = scale * static_cast<double>(targets.ge(0).sum().item<std::int64_t>());
-  return cross_entropy + balance * (model.config.balance_loss * share);
+  return loss_of(model, tokens, targets, biases, scale, [&](const at::Tensor& h, const at::Tensor& flat) {
+    return head_cross_entropy(h, model.head, flat, scale, model.precision);
+  });
+}
+
+at::Tensor smooth_loss(const Model& model, const at::Tensor& tokens, const at::Tensor& targets,
+                       const StepBiases& biases, double scale) {
+  return loss_of(model, tokens, targets, biases, scale, [&](const at::Tensor& h, const at::Tensor& flat) {
+    return at::cross_entropy_loss(logits(model, h), flat, {}, at::Reduction::Sum, -1) * scale;
+  });
 }
 
 at::Tensor token_losses(const Model& model, const at::Tensor& tokens, const at::Tensor& targets,

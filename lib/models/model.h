@@ -40,6 +40,14 @@ struct Model {
   at::Tensor head_norm_gain, head_norm_bias;
   at::Tensor head; ///< [vocab_size, width]; `tokens` where it is tied
   Precision precision = Precision::f32;
+  /// Attention is written out, as the fused one has no second derivative.
+  bool twice_differentiable = false;
+  /// Every tensor above once, and where it begins in the arena.
+  struct Leaf {
+    at::Tensor tensor;
+    std::int64_t offset;
+  };
+  std::vector<Leaf> leaves;
 };
 
 /// Views over `parameters` (as long as parameter_count(config)). With `gradients` (the same length) each view is a leaf
@@ -84,6 +92,10 @@ at::Tensor logits(const Model& model, const at::Tensor& hidden_states);
 /// give scale = 1 / (targets that count in the whole step).
 at::Tensor loss(const Model& model, const at::Tensor& tokens, const at::Tensor& targets, const StepBiases& biases,
                 double scale);
+
+/// The same, for a model that is twice_differentiable, out of operations that are; the logits exist at once.
+at::Tensor smooth_loss(const Model& model, const at::Tensor& tokens, const at::Tensor& targets,
+                       const StepBiases& biases, double scale);
 
 /// The cross-entropy in nats at each target, [B, T] float32, 0 where a target is -1. No gradients.
 at::Tensor token_losses(const Model& model, const at::Tensor& tokens, const at::Tensor& targets,

@@ -208,7 +208,7 @@ PY
   run -2 --separate-stderr noether eval loss model.h5
   [ "$stderr" = "noether eval: expected a checkpoint and the tokens to score, found model.h5 alone" ]
   run -2 --separate-stderr noether eval
-  [ "$stderr" = "noether eval: expected a subcommand: loss or generate" ]
+  [ "$stderr" = "noether eval: expected a subcommand: loss, generate or sharpness" ]
   run -2 --separate-stderr noether eval los model.h5
   [ "$stderr" = "noether eval: unknown subcommand los (did you mean loss?)" ]
 }
@@ -231,4 +231,22 @@ PY
     escaped=${option//-/\\-}
     grep -qF -- "$escaped" "$BATS_TEST_DIRNAME/../../man/noether-eval.1" || { echo "$option is not in the manual"; return 1; }
   done < <(sort -u help)
+}
+
+@test "sharpness: a row for each eigenvalue, the largest first, beside the step size that the run took" {
+  noether train broken.h5 valid.h5 --optimizer sgdm --lr 0.02 --steps 20 --emit-every 10 -q |
+    noether eval sharpness - valid.h5 --count 2 --windows 4 > table.tsv
+  [ "$(column step < table.tsv | xargs)" = "10 10 20 20" ]
+  [ "$(column rank < table.tsv | xargs)" = "1 2 1 2" ]
+  [ "$(column tokens < table.tsv | sort -u)" = 128 ]
+  [ "$(column two_over_lr < table.tsv | sort -u)" = 100 ]
+  column eigenvalue < table.tsv | awk 'NR % 2 == 1 { first = $1; if (!(first > 0)) exit 1 } NR % 2 == 0 && $1 > first { exit 1 }'
+  # Two windows at a time or all at once: the same sum in another order.
+  noether eval sharpness model.h5 valid.h5 --windows 4 --batch 2 | column eigenvalue > two
+  noether eval sharpness model.h5 valid.h5 --windows 4 --batch 9 | column eigenvalue > all
+  paste two all | awk '{ if ($1 > $2 * 1.001 || $1 < $2 * 0.999) exit 1 }'
+  # A fresh checkpoint has no run.
+  [ -z "$(noether eval sharpness model.h5 valid.h5 --windows 1 | column two_over_lr)" ]
+  run -1 --separate-stderr noether eval sharpness model.h5 model.h5
+  [ "$stderr" = "noether eval: model.h5: expected a tokens file, found a checkpoint" ]
 }

@@ -32,7 +32,7 @@ check() {
 # bats test_tags=torch
 @test "train: manual page and --help agree" { check train; }
 # bats test_tags=torch
-@test "eval: manual page and --help agree" { check eval loss generate; }
+@test "eval: manual page and --help agree" { check eval loss generate sharpness; }
 
 @test "every page has the sections that readers look for" {
   for page in "$pages"/noether-*.1; do

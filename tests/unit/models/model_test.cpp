@@ -378,3 +378,21 @@ TEST(QkNorm, MakesTheSizeOfQueriesAndKeysIrrelevant) {
   for (const Layer& layer : small.model.layers) layer.W_QKV.slice(0, 0, queries_and_keys).mul_(32);
   EXPECT_LT(largest(hidden(small.model, small.tokens, biases) - before), 1e-5 * largest(before));
 }
+
+TEST(SmoothLoss, IsTheLoss) {
+  for (const auto& [name, change] : variants()) {
+    Small small(name, change);
+    const StepBiases biases = sampled_biases(small.model.config, 1, 2);
+    loss(small.model, small.tokens, small.targets, biases, 1.0 / 48).backward();
+    const std::vector<float> gradient(small.gradients.span().begin(), small.gradients.span().end());
+    std::fill(small.gradients.span().begin(), small.gradients.span().end(), 0.0F);
+    small.model.twice_differentiable = true;
+    smooth_loss(small.model, small.tokens, small.targets, biases, 1.0 / 48).backward();
+    double difference = 0, norm = 0;
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      difference = std::max(difference, std::abs(static_cast<double>(gradient[i] - small.gradients.span()[i])));
+      norm = std::max(norm, std::abs(static_cast<double>(gradient[i])));
+    }
+    EXPECT_LT(difference, 1e-4 * norm) << name; // other sums in float32
+  }
+}
