@@ -107,7 +107,10 @@ bool parse(CLI::App& app, int argc, char** argv, Common& common) {
     const std::vector<std::string> extras = app.remaining(true);
     explain_extras(app, extras.empty() ? "" : extras.front());
   } catch (const CLI::ParseError& error) {
-    throw UsageError("{}", lowered_first(error.what()));
+    const std::string text = error.what(), twice = ": At Most 1 required but received ";
+    if (const std::size_t at = text.find(twice); at != std::string::npos)
+      throw UsageError("{} is given {} times", text.substr(0, at), text.substr(at + twice.size()));
+    throw UsageError("{}", lowered_first(text));
   }
   if (common.quiet && common.verbose) throw UsageError("--quiet and --verbose contradict each other");
   if (common.seed_text == "random") {

@@ -100,6 +100,7 @@ with_tokens() {
 
 @test "unknown options and subcommands suggest the nearest" {
   check 2 "unknown option --step (did you mean --steps?)" train model.h5 tokens.h5 --step 1
+  check 2 "--lr is given 2 times" train model.h5 tokens.h5 --steps 1 --lr 1 --lr 2
   check 2 "unknown option --promt (did you mean --prompt?)" eval generate model.h5 --promt x
   check 2 "unknown subcommand generat (did you mean generate?)" eval generat
   check 2 "unknown subcommand encod (did you mean encode?)" tokenize encod

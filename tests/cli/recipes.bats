@@ -1,0 +1,39 @@
+# The recipes of share/noether/recipes, at a size of seconds.
+# bats file_tags=torch
+bats_require_minimum_version 1.5.0
+
+setup() {
+  set -o pipefail
+  cd "$BATS_TEST_TMPDIR"
+  local line
+  while read -r line; do
+    [ -n "$line" ] && echo "$line" || echo '<|endoftext|>'
+  done < /usr/share/common-licenses/GPL-3 > corpus.txt
+}
+recipe() {
+  make -f "$BATS_TEST_DIRNAME/../../share/noether/recipes/symmetry-breaking.mk" TEXT=corpus.txt OUT=out VOCAB=300 STEPS=4 SAVE=2 BATCH=2 \
+    THREADS=1 MODEL="gpt2 --layers 1 --heads 2 --width 16 --context 16" ACTIVATIONS=gelu "$@"
+}
+
+@test "symmetry-breaking: a row for each optimizer and mode, means over seeds; what is done is not done again" {
+  recipe out/table.tsv OPTIMIZERS="ecd sgdm" MODES="none qv0" 2> /dev/null
+  [ "$(cut -f 1-5 out/table.tsv | tr '\t\n' ' |')" = "optimizer mode activation settings seeds|ecd none gelu  2|ecd qv0 gelu  2|sgdm none gelu  2|sgdm qv0 gelu  2|" ]
+  # The mean of two seeds, and half of what lies between them.
+  loss() { awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == "loss") at = i; next } { print $at }' "out/runs/ecd-none-gelu-$1.loss.tsv"; }
+  awk -v a="$(loss 1)" -v b="$(loss 2)" -F '\t' 'function near(x, y) { return x - y < 1e-4 && y - x < 1e-4 }
+    NR == 2 { d = a > b ? a - b : b - a; exit !(near($6, (a + b) / 2) && near($7, d / 2)) }' out/table.tsv
+  run -0 recipe out/table.tsv OPTIMIZERS="ecd sgdm" MODES="none qv0"
+  [[ "$output" == *"up to date"* ]]
+}
+
+@test "symmetry-breaking: a sweep lists the best first, and a setting of the sweep replaces the usual one" {
+  recipe out/sweep.tsv OPTIMIZERS=sgdm MODES=none SEEDS=1 LRS="0.001 0.1" 2> log
+  [ "$(wc -l < out/sweep.tsv)" = 3 ]
+  [[ "$(sed -n 2p out/sweep.tsv)" == *"lr=0.1"* ]]
+  cut -f 6 out/sweep.tsv | sed 1d | sort -gc
+}
+
+@test "symmetry-breaking: without a text it says what is missing" {
+  run -2 make -f "$BATS_TEST_DIRNAME/../../share/noether/recipes/symmetry-breaking.mk" OUT=out
+  [[ "$output" == *"TEXT=FILE: the text to train on"* ]]
+}
