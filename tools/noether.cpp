@@ -24,7 +24,8 @@ constexpr std::array kPrograms{
     Program{"tokenize", "train a byte-level BPE, encode, decode, describe"},
     Program{"init", "a fresh checkpoint of a named or described architecture"},
     Program{"train", "move a checkpoint along the data with an optimizer"},
-    Program{"eval", "loss and generation"},
+    Program{"eval", "loss, generation and sharpness"},
+    Program{"bifurcate", "the two-factor map of large steps"},
 };
 
 void usage(std::FILE* out) {

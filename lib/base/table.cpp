@@ -11,7 +11,8 @@ namespace noether {
 
 std::string to_text(const Cell& cell, int digits) {
   if (const auto* count = std::get_if<std::int64_t>(&cell)) return std::to_string(*count);
-  if (const auto* number = std::get_if<double>(&cell)) return fmt::format("{:.{}g}", *number, digits);
+  if (const auto* number = std::get_if<double>(&cell))
+    return digits > 0 ? fmt::format("{:.{}g}", *number, digits) : fmt::format("{}", *number);
   if (const auto* text = std::get_if<std::string>(&cell)) {
     std::string flat = *text;
     std::replace_if(

@@ -15,7 +15,7 @@ using Cell = std::variant<std::monostate, std::int64_t, double, std::string>;
 
 struct Column {
   std::string name;
-  int digits = 6; ///< significant digits of its numbers in text; JSON has all
+  int digits = 6; ///< significant digits of its numbers in text, 0: as many as tell it apart; JSON has those
 };
 
 enum class TableFormat { tsv, aligned, json };

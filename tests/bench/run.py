@@ -127,6 +127,14 @@ class Cases:
                                   self.text, "-o", self.folder / "bpe.h5"),
                     theirs)
 
+    def basins(self):
+        def theirs():
+            output, _, memory = run(sys.executable, PEERS / "basins.py", 1000, 1000, 0.8, THREADS)
+            return float(output.split()[0]), memory
+        compare("bifurcate basins (whole program, every fate), numba (escape alone): 1000 x 1000 points, 1000 steps", "s", repeats(5),
+                lambda: timed(self.noether, "bifurcate", "basins", "--mu", "0.8", "--size", "1000", "--steps", "1000", "-j", THREADS),
+                theirs)
+
     def train(self, shape):
         layers, heads, width, context, vocabulary, batch, steps, rounds = SHAPES[shape]
         if vocabulary > 50257:
@@ -163,7 +171,7 @@ def main():
     build, text = map(pathlib.Path, sys.argv[1:3])
     cases = Cases(build.resolve(), text.resolve())
     table = {"start-tokenize": cases.start_tokenize, "start-train": cases.start_train, "stream": cases.stream,
-             "encode": cases.encode, "bpe-train": cases.bpe_train,
+             "basins": cases.basins, "encode": cases.encode, "bpe-train": cases.bpe_train,
              "train-b": lambda: cases.train("b"), "train-c": lambda: cases.train("c"), "train-a": lambda: cases.train("a")}
     chosen = sys.argv[3:] or list(table)
     for name in chosen:
@@ -172,7 +180,7 @@ def main():
 
     print(run(cases.noether, "--version")[0].strip())
     packages = run(sys.executable, "-m", "pip", "freeze", "--disable-pip-version-check")[0].splitlines()
-    print("peers: " + ", ".join(p.replace("==", " ") for p in packages if p.startswith(("torch=", "numpy=", "tik", "tokenizers", "h5py"))))
+    print("peers: " + ", ".join(p.replace("==", " ") for p in packages if p.startswith(("torch=", "numpy=", "tik", "tokenizers", "h5py", "numba"))))
     model = next(line.split(": ")[1] for line in open("/proc/cpuinfo") if line.startswith("model name"))
     print(f"{model.strip()}, {THREADS} threads; the text has {text.stat().st_size} bytes\n")
     print("case\tunit\tours median\tours best\ttheirs median\ttheirs best\tours / theirs [least, greatest]\tours MiB\ttheirs MiB\trounds")

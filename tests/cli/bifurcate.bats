@@ -1,0 +1,92 @@
+# What a user of `noether bifurcate` sees.
+bats_require_minimum_version 1.5.0
+setup() {
+  set -o pipefail
+  cd "$BATS_TEST_TMPDIR"
+}
+# The column of this name from a table with a header on stdin, without the header.
+column() { awk -F'\t' -v name="$1" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == name) at = i; next } { print $at }'; }
+near() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a - b; exit !(d <= by && -d <= by) }'; }
+
+@test "orbit: a row a step from options, and an orbit a line from stdin" {
+  run -0 noether bifurcate orbit --mu 1 --a 2 --b 0.5 --steps 2
+  # On the zero-error curve nothing moves.
+  [ "${lines[1]}" = $'0\t1\t0\t2\t0.5\t0\t1.5\t0\t0.25' ]
+  [ "$(echo "${lines[3]}" | cut -f 4,5)" = $'2\t0.5' ]
+  printf '0.8 0.5 0.4\n1.1 3 3\n' | noether bifurcate orbit --steps 30 > table.tsv
+  [ "$(column orbit < table.tsv | sort -u | xargs)" = "0 1" ]
+  # The first converges; the second diverges, and its rows end there.
+  near "$(column e < table.tsv | sed -n 31p)" 0 1e-3
+  [ "$(column orbit < table.tsv | grep -c 1)" -lt 20 ]
+  # e' = e^3 + (mu - 2) e^2 + (1 - 2 mu - w^2) e
+  awk -F'\t' 'NR == 1 || $1 != 0 { next } NR > 2 { d = $6 - expected; if (d > 1e-12 || d < -1e-12) exit 1 }
+    { expected = $6 ^ 3 + ($2 - 2) * $6 ^ 2 + (1 - 2 * $2 - $7 ^ 2) * $6 }' table.tsv
+}
+
+@test "orbit: a line that is no start is named" {
+  run -1 --separate-stderr bash -c "printf '1 0.5 0.5\n1 x 2\n' | noether bifurcate orbit --steps 1 -o none.tsv"
+  [ "$stderr" = "noether bifurcate: stdin: line 2: expected mu, a0 and b0, found 1 x 2" ]
+  [ ! -e none.tsv ]
+  run -1 --separate-stderr bash -c "noether bifurcate orbit < /dev/null"
+  [ "$stderr" = "noether bifurcate: stdin: empty; give mu, a0 and b0 a line, or --mu" ]
+}
+
+@test "lyapunov: ln 3 at mu = 2, the ellipse's repulsion, and the same for any number of threads" {
+  noether bifurcate lyapunov --mu 2 > table.tsv
+  near "$(column along < table.tsv)" 1.0986123 "$(column along_stderr < table.tsv | awk '{ print 4 * $1 }')"
+  noether bifurcate lyapunov --mu 0.5:1.5:3 --on ellipse > table.tsv
+  paste <(column across < table.tsv) <(column across_exact < table.tsv) <(column across_stderr < table.tsv) |
+    awk '{ d = $1 - $2; if (d > 4 * $3 || d < -4 * $3) exit 1 }'
+  noether bifurcate lyapunov --mu 1.4:1.9:5 -j 1 --json > one
+  noether bifurcate lyapunov --mu 1.4:1.9:5 -j 3 --json > three
+  cmp one three
+  [ "$(noether bifurcate lyapunov --mu 0.5 | column along)" = -inf ]
+}
+
+@test "phases: thresholds beside their closed forms, and a phase for each mu" {
+  noether bifurcate phases > table.tsv
+  column difference < table.tsv | grep -v '^$' | awk '{ if ($1 > 1e-9 || $1 < -1e-9) exit 1; ++n } END { exit n != 4 }'
+  near "$(column ratio < table.tsv | grep -v '^$' | tail -1)" 4.669 0.001
+  noether bifurcate phases --mu 0.5:2.1:5 > table.tsv
+  [ "$(column phase < table.tsv | xargs)" = "monotone catapult periodic periodic divergent" ]
+  [ "$(column period < table.tsv | xargs)" = "1 1 16 3" ] # at 1.7 the window of period 3
+  [ "$(noether bifurcate phases --mu 1.9 | column phase)" = chaotic ]
+  [ "$(noether bifurcate phases --mu 1.25 | column period)" = 4 ]
+}
+
+@test "basins: the ellipse's area, a picture of the size asked for, a grid that others read; the same for any number of threads" {
+  noether bifurcate basins --mu 0.8 --size 300x200 --picture a.png --grid a.h5 -j 1 > one
+  noether bifurcate basins --mu 0.8 --size 300x200 --picture b.png --grid b.h5 -j 3 > three
+  cmp one three
+  cmp a.png b.png
+  h5diff a.h5 b.h5 /basins
+  # 2 pi sqrt(4 - mu^2)
+  near "$(awk -F'\t' '$1 == "converged" { print $4 }' one)" 11.5169 "$(awk -F'\t' '$1 == "converged" { print $5 }' one)"
+  # Width and height are at bytes 16 to 23 of a PNG file. A blank picture of this size takes less than 2000 bytes.
+  [ "$(od -An -t x1 -j 16 -N 8 a.png | tr -d ' ')" = 0000012c000000c8 ]
+  [ "$(wc -c < a.png)" -gt 10000 ]
+  run -0 h5dump -H -d /basins/steps a.h5
+  [[ "$output" == *"( 200, 300 )"* ]]
+  run -0 noether bifurcate basins --over-mu --size 40 --steps 500
+  [ "$(echo "$output" | awk -F'\t' 'NR > 1 { n += $2 } END { print n }')" = 1600 ]
+}
+
+@test "a misuse ends with 2 and one line that says what to do" {
+  check() {
+    run -2 --separate-stderr noether bifurcate "${@:2}"
+    [ -z "$output" ]
+    [ "$stderr" = "noether bifurcate: $1" ]
+  }
+  check "expected a subcommand: orbit, lyapunov, phases or basins"
+  check "--mu: expected a number, or FIRST:LAST:COUNT with 2 or more in rising order, found 2:1:5" phases --mu 2:1:5
+  check "--mu: phases are defined for mu above 0, found -1" phases --mu=-1
+  check "--mu: the ellipse is there for 0 < mu < 2, found 2.5" lyapunov --mu 2.5 --on ellipse
+  check "--x: expected LOW:HIGH, found 3" basins --x 3
+  check "--size: expected N or WIDTHxHEIGHT up to 1000000, found 0" basins --size 0
+  check "--doublings has no effect with --mu" phases --mu 1 --doublings 3
+  check "--offset has no effect without --over-mu" basins --offset 1
+  run -2 --separate-stderr noether bifurcate orbit --mu nan
+  [[ "$stderr" == "noether bifurcate: --mu: expected a finite number"* ]]
+  run -1 --separate-stderr noether bifurcate basins --size 1000000
+  [[ "$stderr" == "noether bifurcate: a grid of 1000000 x 1000000 needs 6000000000000 bytes of memory, and there are "* ]]
+}

@@ -1,0 +1,348 @@
+// bifurcate: the two-factor map of large-step training: orbits, phases, exponents, basins.
+#include "common.h"
+
+#include "base/number.h"
+#include "maps/basins.h"
+#include "maps/lyapunov.h"
+#include "maps/phases.h"
+#include "maps/two_factor.h"
+#include "plot/image.h"
+#include "store/writer.h"
+
+#include <cmath>
+#include <iostream>
+#include <sstream>
+
+namespace {
+
+using namespace noether;
+
+/// "0.8", or "0.1:2:20": so many values from the first to the last, both included.
+std::vector<double> parse_values(const std::string& option, const std::string& text) {
+  std::vector<std::string> parts;
+  std::stringstream stream(text);
+  for (std::string part; std::getline(stream, part, ':');) parts.push_back(part);
+  const double nan = std::numeric_limits<double>::quiet_NaN(); // what is missing fails every comparison
+  const double first = parse_real(parts.empty() ? "" : parts[0]).value_or(nan);
+  if (parts.size() == 1 && !std::isnan(first)) return {first};
+  const double last = parse_real(parts.size() == 3 ? parts[1] : "").value_or(nan);
+  const auto count = static_cast<std::int64_t>(parse_count(parts.size() == 3 ? parts[2] : "").value_or(0));
+  if (!(first < last) || count < 2 || count > 100'000'000)
+    throw UsageError("{}: expected a number, or FIRST:LAST:COUNT with 2 or more in rising order, found {}", option,
+                     text);
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < count; ++i)
+    values.push_back(first + (last - first) * static_cast<double>(i) / static_cast<double>(count - 1));
+  return values;
+}
+
+/// "-3:3": from the lower edge to the upper.
+void parse_interval(const std::string& option, const std::string& text, maps::Axis& axis) {
+  const std::size_t colon = text.find(':');
+  const auto low = parse_real(text.substr(0, colon));
+  const auto high = colon == std::string::npos ? std::nullopt : parse_real(text.substr(colon + 1));
+  if (!low || !high || !(*low < *high)) throw UsageError("{}: expected LOW:HIGH, found {}", option, text);
+  axis.low = *low;
+  axis.high = *high;
+}
+
+struct OrbitCommand {
+  double mu = 0.8, a = 0.5, b = 0.4;
+  std::int64_t steps = 100;
+};
+
+CLI::App* add_orbit(CLI::App& app, Common& common, OrbitCommand& command) {
+  CLI::App* orbit = app.add_subcommand("orbit", "Where a start goes, step by step");
+  orbit->footer("Without --mu each line of stdin is an orbit: mu, a0 and b0.\n"
+                "Example: noether bifurcate orbit --mu 1.1 --a 0.9 --b 0.7 --steps 20\n"
+                "         seq 0.1 0.1 1.9 | sed 's/$/ 0.5 0.4/' | noether bifurcate orbit --steps 5");
+  add_real(*orbit, "--mu", command.mu, "lr s^2 y, what the map depends on")->default_str("");
+  add_real(*orbit, "--a", command.a, "Start of the first factor");
+  add_real(*orbit, "--b", command.b, "Start of the second");
+  add_count(*orbit, "--steps", command.steps, "Steps; an orbit that diverges ends earlier");
+  add_json(*orbit, common);
+  add_output(*orbit, common, "Where the table goes");
+  return orbit;
+}
+
+void run_orbit(const OrbitCommand& command, const CLI::App& app, const Common& common) {
+  TextOutput output(common.output);
+  std::optional<TableWriter> table;
+  const auto follow = [&](std::int64_t number, double mu, maps::Point p) {
+    if (!table)
+      table = table_writer(
+          {{"orbit"}, {"mu", 0}, {"step"}, {"a", 0}, {"b", 0}, {"e", 0}, {"w", 0}, {"loss", 0}, {"ellipse", 0}}, common,
+          output);
+    for (std::int64_t n = 0; n <= command.steps; ++n) {
+      const double e = maps::error_of(mu, p);
+      table->row({number, mu, n, p.a, p.b, e, maps::imbalance_of(p), e * e / 2, maps::ellipse(mu, p)});
+      if (maps::escaped(p)) break;
+      maps::step(p.a, p.b, mu);
+    }
+  };
+  if (app.count("--mu") > 0) {
+    follow(0, command.mu, {command.a, command.b});
+  } else {
+    for (const char* option : {"--a", "--b"})
+      if (app.count(option) > 0) throw UsageError("{} has no effect without --mu", option);
+    std::int64_t number = 0;
+    for (std::string line; std::getline(std::cin, line); ++number) {
+      std::istringstream words(line);
+      std::string mu, a, b, more;
+      words >> mu >> a >> b >> more;
+      const auto x = parse_real(mu), y = parse_real(a), z = parse_real(b);
+      if (!x || !y || !z || !more.empty())
+        throw Error("stdin: line {}: expected mu, a0 and b0, found {}", number + 1, line.empty() ? "nothing" : line);
+      follow(number, *x, {*y, *z});
+    }
+    if (number == 0) throw Error("stdin: empty; give mu, a0 and b0 a line, or --mu");
+  }
+  output.close();
+}
+
+struct LyapunovCommand {
+  std::string mu, locus = "balanced";
+  maps::LyapunovOptions options;
+};
+
+CLI::App* add_lyapunov(CLI::App& app, Common& common, LyapunovCommand& command) {
+  CLI::App* lyapunov = app.add_subcommand("lyapunov", "Exponents along and across the balanced line or the ellipse");
+  lyapunov->footer("Example: noether bifurcate lyapunov --mu 2\n"
+                   "         noether bifurcate lyapunov --mu 1:2:1000 -o exponents.tsv");
+  lyapunov->add_option("--mu", command.mu, "One value, or COUNT of them from FIRST to LAST")
+      ->type_name("X|FIRST:LAST:COUNT")
+      ->required();
+  add_choice(*lyapunov, "--on", command.locus, {"balanced", "ellipse"}, "Where the orbits run: a = b, or the ellipse");
+  add_count(*lyapunov, "--blocks", command.options.blocks, "Orbits, each from a start of its own", 1, 1 << 20);
+  add_count(*lyapunov, "--transient", command.options.transient, "Steps before the exponent is taken", 0);
+  add_count(*lyapunov, "--steps", command.options.steps, "Steps of each orbit that it is taken over");
+  add_seed(*lyapunov, common);
+  add_threads(*lyapunov, common);
+  add_json(*lyapunov, common);
+  add_output(*lyapunov, common, "Where the table goes");
+  return lyapunov;
+}
+
+void run_lyapunov(LyapunovCommand& command, const Common& common) {
+  command.options.locus = maps::locus_of(command.locus);
+  command.options.seed = common.seed;
+  command.options.threads = common.thread_count();
+  const std::vector<double> values = parse_values("--mu", command.mu);
+  const bool on_ellipse = command.options.locus == maps::Locus::ellipse;
+  for (const double mu : {values.front(), values.back()})
+    if (on_ellipse && !(mu > 0 && mu < 2))
+      throw UsageError("--mu: the ellipse is there for 0 < mu < 2, found {:g}", mu);
+  TextOutput output(common.output);
+  TableWriter table = table_writer({{"mu", 0},
+                                    {"on"},
+                                    {"along"},
+                                    {"along_stderr", 2},
+                                    {"across"},
+                                    {"across_stderr", 2},
+                                    {"across_exact"},
+                                    {"blocks"},
+                                    {"escaped"},
+                                    {"superstable"}},
+                                   common, output);
+  for (const double mu : values) {
+    const maps::Lyapunov found = maps::lyapunov(mu, command.options);
+    table.row({mu, command.locus, found.along.value, found.along.standard_error, found.across.value,
+               found.across.standard_error, on_ellipse ? Cell(maps::ellipse_repulsion(mu)) : Cell(), found.blocks,
+               found.escaped, found.superstable});
+  }
+  output.close();
+}
+
+struct PhasesCommand {
+  std::string mu;
+  bool thresholds = false;
+  std::int64_t doublings = 8;
+  maps::PhaseOptions options;
+};
+
+CLI::App* add_phases(CLI::App& app, Common& common, PhasesCommand& command) {
+  CLI::App* phases = app.add_subcommand("phases", "What training does at each mu, and where that changes");
+  phases->footer(
+      "Without --mu: the thresholds between phases, beside their closed forms, with the ratio of the distances\n"
+      "between period doublings, which approaches Feigenbaum's 4.669.\n"
+      "Example: noether bifurcate phases\n"
+      "         noether bifurcate phases --mu 0.1:2.1:201");
+  phases->add_option("--mu", command.mu, "Classify these: one value, or COUNT of them from FIRST to LAST")
+      ->type_name("X|FIRST:LAST:COUNT");
+  add_count(*phases, "--doublings", command.doublings, "Period doublings that are looked for", 1, 12);
+  add_count(*phases, "--transient", command.options.transient, "Steps before an attractor is looked for");
+  add_count(*phases, "--steps", command.options.steps, "Steps of the exponent");
+  add_count(*phases, "--longest", command.options.longest, "Longest period that is looked for", 1, 1 << 16);
+  add_real(*phases, "--tolerance", command.options.tolerance, "Within which a cycle must close", 0, 1, true);
+  add_json(*phases, common);
+  add_output(*phases, common, "Where the table goes");
+  return phases;
+}
+
+void run_phases(const PhasesCommand& command, const CLI::App& app, const Common& common) {
+  const std::vector<double> values = command.mu.empty() ? std::vector<double>{} : parse_values("--mu", command.mu);
+  for (const char* option : {"--transient", "--steps", "--longest", "--tolerance"})
+    if (values.empty() && app.count(option) > 0) throw UsageError("{} has no effect without --mu", option);
+  if (!values.empty() && app.count("--doublings") > 0) throw UsageError("--doublings has no effect with --mu");
+  if (!values.empty() && !(values.front() > 0))
+    throw UsageError("--mu: phases are defined for mu above 0, found {:g}", values.front());
+  TextOutput output(common.output);
+  if (values.empty()) {
+    TableWriter table =
+        table_writer({{"from"}, {"to"}, {"mu", 14}, {"closed_form", 14}, {"difference", 2}, {"ratio"}}, common, output);
+    const std::vector<maps::Threshold> found = maps::thresholds(command.doublings);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const bool known = !std::isnan(found[i].closed_form);
+      // Of the last distance between doublings to this one; the first row and the last are no doublings.
+      const bool third = i >= 3 && i + 1 < found.size();
+      table.row({found[i].from, found[i].to, found[i].mu, known ? Cell(found[i].closed_form) : Cell(),
+                 known ? Cell(found[i].mu - found[i].closed_form) : Cell(),
+                 third ? Cell((found[i - 1].mu - found[i - 2].mu) / (found[i].mu - found[i - 1].mu)) : Cell()});
+    }
+  } else {
+    TableWriter table =
+        table_writer({{"mu", 0}, {"phase"}, {"period"}, {"exponent"}, {"e"}, {"escaped_at"}}, common, output);
+    for (const double mu : values) {
+      const maps::Attractor found = maps::classify(mu, command.options);
+      const bool gone = found.phase == maps::Phase::divergent;
+      table.row({mu, std::string(maps::name_of(found.phase)), found.period > 0 ? Cell(found.period) : Cell(),
+                 gone ? Cell() : Cell(found.exponent), gone ? Cell() : Cell(found.e),
+                 gone ? Cell(found.escaped) : Cell()});
+    }
+  }
+  output.close();
+}
+
+struct BasinsCommand {
+  maps::BasinOptions options;
+  std::string size = "512", x, y, picture, grid;
+};
+
+CLI::App* add_basins(CLI::App& app, Common& common, BasinsCommand& command) {
+  CLI::App* basins = app.add_subcommand("basins", "What becomes of every start of a grid, and of how much of it");
+  basins->footer("A row for each fate: its share of the grid, its area, and how far that may be off.\n"
+                 "Example: noether bifurcate basins --mu 0.8 --size 1000 --picture basins.png\n"
+                 "         noether bifurcate basins --over-mu --x 0:1.2 --y=-1.5:1.5 --grid minima.h5");
+  add_real(*basins, "--mu", command.options.mu, "lr s^2 y, what the map depends on");
+  basins->add_flag(
+      "--over-mu", command.options.over_mu,
+      "x is mu, and y the imbalance w0 of a start --offset beside the zero-error curve; else x is a0, y b0");
+  basins->add_option("--x", command.x, "Range of x; by default -3:3, over mu 0:2")->type_name("LOW:HIGH");
+  basins->add_option("--y", command.y, "Range of y; by default -3:3")->type_name("LOW:HIGH");
+  basins->add_option("--size", command.size, "Points: WIDTHxHEIGHT, or one number for both")
+      ->type_name("N[xM]")
+      ->capture_default_str();
+  add_count(*basins, "--steps", command.options.steps, "Steps after which a point is undecided", 1, 4'000'000'000);
+  add_count(*basins, "--longest", command.options.longest, "Longest period that is looked for", 1, 255);
+  add_real(*basins, "--tolerance", command.options.tolerance, "|e| of what has converged; of a cycle's closing", 0, 1,
+           true);
+  add_real(*basins, "--offset", command.options.offset, "Error that a start over mu begins with");
+  basins->add_option("--picture", command.picture, "A PNG file of a pixel a point")->type_name("FILE");
+  basins->add_option("--grid", command.grid, "An HDF5 file of every point's fate, steps and period")->type_name("FILE");
+  add_threads(*basins, common);
+  add_json(*basins, common);
+  add_output(*basins, common, "Where the table goes");
+  return basins;
+}
+
+/// Converged: yellow where it was quick, blue where it was slow. Diverged: white to grey. Periodic: orange. Undecided:
+/// black. The invariant ellipse: a red line.
+plot::Image picture_of(const maps::Basins& basins, const maps::BasinOptions& options) {
+  const std::int64_t width = options.x.count, height = options.y.count;
+  plot::Image image{width, height, std::vector<plot::Colour>(static_cast<std::size_t>(width * height))};
+  const double scale = 1 / std::log1p(static_cast<double>(options.steps));
+  for (std::int64_t y = 0; y < height; ++y)
+    for (std::int64_t x = 0; x < width; ++x) {
+      const auto at = static_cast<std::size_t>(y * width + x);
+      const double speed = 1 - std::log1p(basins.steps[at]) * scale;
+      plot::Colour colour{0, 0, 0};
+      if (basins.fate[at] == maps::Fate::converged) colour = plot::viridis(speed);
+      if (basins.fate[at] == maps::Fate::periodic) colour = {230, 159, 0};
+      if (basins.fate[at] == maps::Fate::diverged) {
+        const auto grey = static_cast<std::uint8_t>(std::lround(110 + 140 * speed));
+        colour = {grey, grey, grey};
+      }
+      if (!options.over_mu && options.mu > 0 && options.mu < 2 && x + 1 < width && y + 1 < height) {
+        const auto inside = [&](std::int64_t i, std::int64_t j) {
+          return maps::ellipse(options.mu, {options.x.at(i), options.y.at(j)}) < 0;
+        };
+        if (inside(x, y) != inside(x + 1, y) || inside(x, y) != inside(x, y + 1)) colour = {213, 45, 45};
+      }
+      image.pixels[static_cast<std::size_t>((height - 1 - y) * width + x)] = colour;
+    }
+  return image;
+}
+
+void write_grid(const std::string& path, const maps::Basins& basins, const maps::BasinOptions& options,
+                const Common& common) {
+  store::FileWriter file(store::kTensorsFile);
+  const store::Shape shape{static_cast<std::uint64_t>(options.y.count), static_cast<std::uint64_t>(options.x.count)};
+  file.array("/basins/fate", store::Type::u8, shape, basins.fate.data());
+  file.array("/basins/steps", store::Type::u32, shape, basins.steps.data());
+  file.array("/basins/period", store::Type::u8, shape, basins.period.data());
+  for (const maps::Fate fate :
+       {maps::Fate::undecided, maps::Fate::converged, maps::Fate::periodic, maps::Fate::diverged})
+    file.attribute("/basins/fate", maps::name_of(fate), static_cast<std::int64_t>(fate));
+  for (const auto& [name, axis] : {std::pair{"/basins/x", &options.x}, std::pair{"/basins/y", &options.y}}) {
+    std::vector<double> values;
+    for (std::int64_t i = 0; i < axis->count; ++i) values.push_back(axis->at(i));
+    file.array(name, values);
+  }
+  if (!options.over_mu) file.attribute("/basins", "mu", options.mu);
+  store::OutputStream output(path);
+  output.write(std::move(file), {to_json(provenance_record(common, false))});
+  output.close();
+}
+
+void run_basins(BasinsCommand& command, const CLI::App& app, const Common& common) {
+  maps::BasinOptions& options = command.options;
+  if (options.over_mu && app.count("--mu") > 0) throw UsageError("--mu has no effect with --over-mu");
+  if (!options.over_mu && app.count("--offset") > 0) throw UsageError("--offset has no effect without --over-mu");
+  if (options.over_mu) options.x = {0, 2, 0};
+  if (!command.x.empty()) parse_interval("--x", command.x, options.x);
+  if (!command.y.empty()) parse_interval("--y", command.y, options.y);
+  const std::size_t cross = command.size.find('x');
+  const auto width = parse_count(command.size.substr(0, cross));
+  const auto height = cross == std::string::npos ? width : parse_count(command.size.substr(cross + 1));
+  if (!width || !height || *width < 1 || *height < 1 || *width > 1'000'000 || *height > 1'000'000)
+    throw UsageError("--size: expected N or WIDTHxHEIGHT up to 1000000, found {}", command.size);
+  options.x.count = static_cast<std::int64_t>(*width);
+  options.y.count = static_cast<std::int64_t>(*height);
+  options.threads = common.thread_count();
+  TextOutput output(common.output);
+  Reporter reporter("bifurcate", common.verbosity(), common.progress_mode());
+  const maps::Basins found = maps::basins(options, reporter);
+  if (!command.grid.empty()) write_grid(command.grid, found, options, common);
+  if (!command.picture.empty()) plot::write_png(command.picture, picture_of(found, options));
+  TableWriter table = table_writer({{"fate"}, {"points"}, {"fraction"}, {"area"}, {"area_error", 2}}, common, output);
+  for (const maps::Area& area : maps::areas(found, options))
+    table.row({maps::name_of(area.fate), area.cells, area.fraction, area.area, area.error});
+  output.close();
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"The two-factor map of large-step training: orbits, phases, exponents and basins.", "bifurcate"};
+  Common common;
+  OrbitCommand orbit;
+  LyapunovCommand lyapunov;
+  PhasesCommand phases;
+  BasinsCommand basins;
+  add_common(
+      app, common,
+      "(a, b) -> (a - (ab - mu) b, b - (ab - mu) a): gradient descent on 1/2 (u w s - y)^2, with mu = lr s^2 y.\n"
+      "Example: noether bifurcate phases\n"
+      "         noether bifurcate basins --mu 0.8 --picture basins.png");
+  const CLI::App* orbit_app = add_orbit(app, common, orbit);
+  const CLI::App* lyapunov_app = add_lyapunov(app, common, lyapunov);
+  const CLI::App* phases_app = add_phases(app, common, phases);
+  const CLI::App* basins_app = add_basins(app, common, basins);
+  return run_tool(app, argc, argv, common, [&] {
+    if (app.get_subcommands().empty()) throw UsageError("expected a subcommand: orbit, lyapunov, phases or basins");
+    if (orbit_app->parsed()) run_orbit(orbit, *orbit_app, common);
+    if (lyapunov_app->parsed()) run_lyapunov(lyapunov, common);
+    if (phases_app->parsed()) run_phases(phases, *phases_app, common);
+    if (basins_app->parsed()) run_basins(basins, *basins_app, common);
+  });
+}
