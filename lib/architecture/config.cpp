@@ -283,7 +283,7 @@ Config config_from_json(std::string_view text, const std::string& name) try {
 
 std::vector<Parameter> parameters(const Config& c) {
   std::vector<Parameter> list;
-  const auto add = [&list](std::string name, std::vector<std::int64_t> shape, Group group, Initial initial) {
+  const auto add = [&list](std::string name, std::vector<std::int64_t> shape, Group group, const Initial& initial) {
     Parameter parameter{std::move(name), std::move(shape), group, initial};
     parameter.count =
         std::accumulate(parameter.shape.begin(), parameter.shape.end(), std::int64_t{1}, std::multiplies<>());
@@ -322,7 +322,7 @@ std::vector<Parameter> parameters(const Config& c) {
     if (c.biases) add(attention + "b_O", {c.width}, Group::attention, zero);
 
     add_norm(mlp, Group::norm);
-    const auto add_mlp = [&](const char* name, std::vector<std::int64_t> shape, Initial initial) {
+    const auto add_mlp = [&](const char* name, std::vector<std::int64_t> shape, const Initial& initial) {
       if (c.experts > 0) shape.insert(shape.begin(), c.experts);
       add(mlp + name, std::move(shape), Group::mlp, initial);
     };
