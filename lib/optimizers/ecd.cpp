@@ -1,6 +1,5 @@
-// Energy conserving descent in its q = 1 form: a first pass takes every dot product that the step needs, a second one
-// moves momentum and parameters. Source: arXiv 2601.22257, section 3. The separable form (arXiv 2306.00352) is not
-// here.
+// Energy conserving descent: a first pass takes every dot product that the step needs, a second one moves momentum and
+// parameters. Sources: the q = 1 form arXiv 2601.22257, section 3; the separable one arXiv 2306.00352.
 #include "base/random.h"
 #include "optimizers/passes.h"
 
@@ -71,59 +70,59 @@ NOETHER_CLONES void move_pass(double* theta, const double* grad, double* p, std:
   update(theta, grad, p, n, f);
 }
 
-} // namespace
+/// The first pass. G = scale grad + weight decay theta is what the equations call the gradient.
+struct Gathered {
+  std::vector<Block> blocks;
+  std::int64_t count = 0;
+  std::vector<Sums> tensor; ///< of each
+  Sums all;
+  double norm = 0;     ///< of the gradient as it came; when it is not finite, the rest is not there
+  double F = 0;        ///< the loss and its decay term
+  double distance = 0; ///< F - F0
+  double scale = 1;    ///< by which the gradient is clipped
+  double decay = 0;
 
+  double p_dot_G(const Sums& s) const { return scale * s.pg + decay * s.pt; }
+  double G_dot_G(const Sums& s) const { return scale * scale * s.gg + 2 * scale * decay * s.gt + decay * decay * s.tt; }
+};
+
+/// direction: the momentum, or before the first step the gradient, which then stands in for it.
+/// Throws FloorError when F has come down to F0.
 template <class Real>
-StepResult ecd_step(const Arena<Real>& arena, const Hyperparameters& h, const StepContext& context) {
-  const std::vector<Block> blocks = blocks_of(arena.segments);
-  const std::int64_t count = count_of(arena.segments);
-  Real* const p = arena.state[0];
-  const bool first = context.taken == 0;
-  // Before the first step the gradient stands in for the momentum: P = -grad / |grad|.
-  const Real* const direction = first ? arena.grad : p;
-
-  std::vector<Sums> partial(blocks.size());
-  for_blocks(blocks, count, context.threads, [&](std::size_t i, const Block& b) {
+Gathered gather(const Arena<Real>& arena, const Real* direction, const Hyperparameters& h, const StepContext& context) {
+  Gathered all{.blocks = blocks_of(arena.segments),
+               .count = count_of(arena.segments),
+               .tensor = std::vector<Sums>(arena.segments.size()),
+               .all = {},
+               .decay = h.weight_decay};
+  std::vector<Sums> partial(all.blocks.size());
+  for_blocks(all.blocks, all.count, context.threads, [&](std::size_t i, const Block& b) {
     const bool decays = h.weight_decay != 0 && arena.segments[b.segment].decay;
     partial[i] =
         sum_pass(direction + b.begin, arena.grad + b.begin, decays ? arena.theta + b.begin : nullptr, b.end - b.begin);
   });
-  Sums all;
-  std::vector<Sums> tensor(arena.segments.size());
-  for (std::size_t i = 0; i < blocks.size(); ++i) tensor[blocks[i].segment] += partial[i];
-  for (const Sums& sums : tensor) all += sums;
+  for (std::size_t i = 0; i < all.blocks.size(); ++i) all.tensor[all.blocks[i].segment] += partial[i];
+  for (const Sums& sums : all.tensor) all.all += sums;
 
-  const double norm = std::sqrt(all.gg);
-  if (!std::isfinite(norm)) return {.gradient_norm = norm};
-  const double F = context.loss + h.weight_decay / 2 * all.tt;
-  const double distance = F - h.f0;
-  if (!(distance > kFloor))
+  all.norm = std::sqrt(all.all.gg);
+  if (!std::isfinite(all.norm)) return all;
+  all.scale = clip_scale(all.norm, h.clip);
+  all.F = context.loss + h.weight_decay / 2 * all.all.tt;
+  all.distance = all.F - h.f0;
+  if (!(all.distance > kFloor))
     throw FloorError(
-        "the loss, {:.6g}, has come down to F0 = {:g}: nothing is left to descend; go on with a smaller --f0", F, h.f0);
-  if (!(all.pp > 0))
-    throw DivergedError("the {} is zero: there is no direction to go", first ? "gradient" : "momentum");
+        "the loss, {:.6g}, has come down to F0 = {:g}: nothing is left to descend; go on with a smaller --f0", all.F,
+        h.f0);
+  return all;
+}
 
-  const double N = static_cast<double>(count), dt = h.lr * context.lr_factor / std::sqrt(h.eta);
-  const double c = dt * h.eta / 2 * (N > 1 ? N / (N - 1) : 1) / distance;
-  const double scale = clip_scale(norm, h.clip), unit = (first ? -1 : 1) / std::sqrt(all.pp);
-  // With u = unit p and G = scale g + wd t: u - c (G - u (u . G)) = u (1 + c (u . G)) - c G.
-  const auto u_dot_G = [&](const Sums& s) { return unit * (scale * s.pg + h.weight_decay * s.pt); };
-  double length2 = 0; // |P|^2 after the update, known before it: so that bounces need no pass of their own
-  std::vector<Factors<Real>> factors(tensor.size());
-  for (std::size_t s = 0; s < tensor.size(); ++s) {
-    const double uu = unit * unit * tensor[s].pp, uG = u_dot_G(tensor[s]), dot = h.per_tensor ? uG : u_dot_G(all);
-    const double GG = scale * scale * tensor[s].gg + 2 * scale * h.weight_decay * tensor[s].gt +
-                      h.weight_decay * h.weight_decay * tensor[s].tt;
-    const double along = 1 + c * dot;
-    length2 += along * along * uu - 2 * along * c * uG + c * c * GG;
-    factors[s] = {static_cast<Real>(along * unit), static_cast<Real>(c * scale),
-                  static_cast<Real>(arena.segments[s].decay ? c * h.weight_decay : 0), static_cast<Real>(dt)};
-  }
-  // P <- unit(P/|P| + nu z), up to its length, which the next step sets anyway.
-  const double bounce = h.nu / std::sqrt(N) * std::sqrt(length2);
+/// The second pass: factors[tensor], and then P <- P + bounce z. Parameters move before the bounce.
+template <class Real>
+void move(const Arena<Real>& arena, const Gathered& all, bool first, const std::vector<Factors<Real>>& factors,
+          double bounce, const StepContext& context) {
+  Real* const p = arena.state[0];
   const Random random(context.seed, Purpose::kBounce, context.step);
-
-  for_blocks(blocks, count, context.threads, [&](std::size_t, const Block& b) {
+  for_blocks(all.blocks, all.count, context.threads, [&](std::size_t, const Block& b) {
     if (first) std::copy(arena.grad + b.begin, arena.grad + b.end, p + b.begin);
     move_pass(arena.theta + b.begin, arena.grad + b.begin, p + b.begin, b.end - b.begin, factors[b.segment]);
     std::array<float, 1024> kick;
@@ -133,10 +132,68 @@ StepResult ecd_step(const Arena<Real>& arena, const Hyperparameters& h, const St
       for (std::int64_t k = 0; k < piece; ++k) p[i + k] += static_cast<Real>(kick[static_cast<std::size_t>(k)]);
     }
   });
-  return {.gradient_norm = norm, .distance = distance};
+}
+
+} // namespace
+
+template <class Real>
+StepResult ecd_step(const Arena<Real>& arena, const Hyperparameters& h, const StepContext& context) {
+  const bool first = context.taken == 0; // P = -grad / |grad|
+  const Gathered all = gather(arena, first ? arena.grad : arena.state[0], h, context);
+  if (!std::isfinite(all.norm)) return {.gradient_norm = all.norm};
+  if (!(all.all.pp > 0))
+    throw DivergedError("the {} is zero: there is no direction to go", first ? "gradient" : "momentum");
+
+  const double N = static_cast<double>(all.count), dt = h.lr * context.lr_factor / std::sqrt(h.eta);
+  const double c = dt * h.eta / 2 * (N > 1 ? N / (N - 1) : 1) / all.distance;
+  const double unit = (first ? -1 : 1) / std::sqrt(all.all.pp);
+  // With u = unit p: u - c (G - u (u . G)) = u (1 + c (u . G)) - c G.
+  double length2 = 0; // |P|^2 after the update, known before it: so that bounces need no pass of their own
+  std::vector<Factors<Real>> factors(all.tensor.size());
+  for (std::size_t s = 0; s < all.tensor.size(); ++s) {
+    const Sums& sums = all.tensor[s];
+    const double uG = unit * all.p_dot_G(sums), dot = h.per_tensor ? uG : unit * all.p_dot_G(all.all);
+    const double along = 1 + c * dot;
+    length2 += along * along * unit * unit * sums.pp - 2 * along * c * uG + c * c * all.G_dot_G(sums);
+    factors[s] = {static_cast<Real>(along * unit), static_cast<Real>(c * all.scale),
+                  static_cast<Real>(arena.segments[s].decay ? c * h.weight_decay : 0), static_cast<Real>(dt)};
+  }
+  // P <- unit(P/|P| + nu z), up to its length, which the next step sets anyway.
+  move(arena, all, first, factors, h.nu / std::sqrt(N) * std::sqrt(length2), context);
+  return {.gradient_norm = all.norm, .distance = all.distance};
+}
+
+template <class Real>
+StepResult ecdsep_step(const Arena<Real>& arena, const Hyperparameters& h, const StepContext& context) {
+  const bool first = context.taken == 0; // P = -grad / |grad|, at the length that the energy gives it
+  const Gathered all = gather(arena, first ? arena.grad : arena.state[0], h, context);
+  if (!std::isfinite(all.norm)) return {.gradient_norm = all.norm};
+  if (first && !(all.all.pp > 0)) throw DivergedError("the gradient is zero: there is no direction to go");
+
+  // E / V - s, where E = V0 (s + deltaEn) and V = (F - F0)^eta. Where it is not positive there is no such momentum: the
+  // length stays what it was.
+  const double start = first ? all.distance : context.start_distance;
+  const double length2_of_energy = (h.s + h.delta_energy) * std::pow(start / all.distance, h.eta) - h.s;
+  double along = 1;
+  if (first || (all.all.pp > 0 && length2_of_energy > 0))
+    along = (first ? -1 : 1) * std::sqrt(std::max(0.0, length2_of_energy) / all.all.pp);
+
+  const double dt = h.lr * context.lr_factor, c = dt * h.eta / all.distance;
+  const double length2 =
+      along * along * all.all.pp - 2 * along * c * all.p_dot_G(all.all) + c * c * all.G_dot_G(all.all);
+  std::vector<Factors<Real>> factors(all.tensor.size());
+  for (std::size_t s = 0; s < factors.size(); ++s)
+    factors[s] = {static_cast<Real>(along), static_cast<Real>(c * all.scale),
+                  static_cast<Real>(arena.segments[s].decay ? c * h.weight_decay : 0),
+                  static_cast<Real>(2 * dt / (h.s + std::max(0.0, length2)))};
+  const double N = static_cast<double>(all.count);
+  move(arena, all, first, factors, h.nu / std::sqrt(N) * std::sqrt(std::max(0.0, length2)), context);
+  return {.gradient_norm = all.norm, .distance = all.distance};
 }
 
 template StepResult ecd_step(const Arena<float>&, const Hyperparameters&, const StepContext&);
 template StepResult ecd_step(const Arena<double>&, const Hyperparameters&, const StepContext&);
+template StepResult ecdsep_step(const Arena<float>&, const Hyperparameters&, const StepContext&);
+template StepResult ecdsep_step(const Arena<double>&, const Hyperparameters&, const StepContext&);
 
 } // namespace noether::optimizers

@@ -15,6 +15,12 @@ const std::vector<Optimizer>& all_optimizers() {
        adamw_step<double>},
       {"sgdm", {"momentum"}, {"momentum", "nesterov"}, {.lr = 0.03}, sgdm_step<float>, sgdm_step<double>},
       {"ecd", {"momentum"}, {"eta", "f0", "nu", "per-tensor"}, {.lr = 1}, ecd_step<float>, ecd_step<double>},
+      {"ecdsep",
+       {"momentum"},
+       {"eta", "f0", "nu", "s", "delta-energy"},
+       {.lr = 0.1, .eta = 1.5, .f0 = 2},
+       ecdsep_step<float>,
+       ecdsep_step<double>},
   };
   return table;
 }

@@ -21,6 +21,7 @@ struct FloorError : DivergedError {
 struct Segment {
   std::int64_t offset = 0, length = 0;
   bool decay = true; ///< whether weight decay acts on it
+};   ///< for messages
 };
 
 /// Flat arrays, one number a parameter, all laid out alike, and the tensors in them in the order of their offsets.
@@ -29,6 +30,7 @@ template <class Real> struct Arena {
   const Real* grad = nullptr;
   std::vector<Real*> state; ///< in the order of Optimizer::state; zeros before the first step
   std::span<const Segment> segments;
+};
 };
 
 /// Every hyperparameter of every optimizer; which of them an optimizer looks at is in its row of the table.
@@ -41,6 +43,7 @@ struct Hyperparameters {
   bool nesterov = true;
   double eta = 100, f0 = 2, nu = 0;
   bool per_tensor = false;
+  double s = 1, delta_energy = 0;
 
   bool operator==(const Hyperparameters&) const = default;
 };
@@ -51,8 +54,9 @@ struct StepContext {
   std::uint64_t taken = 0; ///< steps that this state has seen
   std::uint64_t step = 0;  ///< the run's step: with seed it keys random draws
   std::uint64_t seed = 0;
-  double loss = 0; ///< nats a token, without decay; only ECD looks at it
-  int threads = 0; ///< results do not depend on it
+  double loss = 0;           ///< nats a token, without decay; only ECD looks at it
+  double start_distance = 0; ///< ECDSep: StepResult::distance of the first step that this state has seen
+  int threads = 0;           ///< results do not depend on it
 };
 
 struct StepResult {
@@ -76,6 +80,12 @@ StepResult sgdm_step(const Arena<Real>& arena, const Hyperparameters& h, const S
 /// nothing changed, when loss + decay is not above f0.
 template <class Real>
 StepResult ecd_step(const Arena<Real>& arena, const Hyperparameters& h, const StepContext& context);
+
+/// Energy conserving descent in its separable form, ECDSep (arXiv 2306.00352; the method note's section 3):
+/// |P|^2 = E / V - s with V = (F - F0)^eta and E = V0 (s + deltaEn), P <- P - lr eta G / (F - F0),
+/// Theta <- Theta + 2 lr P / (s + |P|^2). state: momentum. Throws as ecd_step does.
+template <class Real>
+StepResult ecdsep_step(const Arena<Real>& arena, const Hyperparameters& h, const StepContext& context);
 
 /// One row of the table of optimizers.
 struct Optimizer {

@@ -13,6 +13,7 @@ Json to_json(const State& state) {
           {"tokens", state.tokens},
           {"optimizer_steps", state.optimizer_steps},
           {"smoothed_loss", state.smoothed_loss},
+          {"start_distance", state.start_distance},
           {"origin", state.origin},
           {"phases", phases}};
 }
@@ -24,6 +25,7 @@ State state_from_json(const Json& json, const std::string& name) try {
               .tokens = json.at("tokens").get<std::uint64_t>(),
               .optimizer_steps = json.at("optimizer_steps").get<std::uint64_t>(),
               .smoothed_loss = json.at("smoothed_loss").get<double>(),
+              .start_distance = json.value("start_distance", 0.0), // older files have none, and nothing that needs it
               .origin = json.at("origin").get<std::string>(),
               .phases = {}};
   for (const Json& phase : json.at("phases"))

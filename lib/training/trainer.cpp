@@ -67,16 +67,17 @@ StepReport Trainer::step(State& state, const Batch& batch) try {
   report.learning_rate = settings_.hyperparameters.lr * factor;
   bool finite = std::isfinite(report.loss);
   if (finite) {
-    report.gradient_norm = settings_.optimizer
-                               ->step(arena_, settings_.hyperparameters,
-                                      {.lr_factor = factor,
-                                       .taken = state.optimizer_steps,
-                                       .step = state.step,
-                                       .seed = settings_.seed,
-                                       .loss = report.loss,
-                                       .threads = threads_})
-                               .gradient_norm;
+    const optimizers::StepResult result = settings_.optimizer->step(arena_, settings_.hyperparameters,
+                                                                    {.lr_factor = factor,
+                                                                     .taken = state.optimizer_steps,
+                                                                     .step = state.step,
+                                                                     .seed = settings_.seed,
+                                                                     .loss = report.loss,
+                                                                     .start_distance = state.start_distance,
+                                                                     .threads = threads_});
+    report.gradient_norm = result.gradient_norm;
     finite = std::isfinite(report.gradient_norm);
+    if (finite && state.optimizer_steps == 0) state.start_distance = result.distance;
   }
   if (!finite) {
     const std::int64_t parameter = first_not_finite(checkpoint_.parameters), gradient = first_not_finite(gradients_);

@@ -52,10 +52,17 @@ std::map<std::string, Golden> read_golden() {
     golden.optimizer = name.substr(0, name.find('_'));
     Hyperparameters& h = golden.h;
     h.per_tensor = name.find("per_tensor") != std::string::npos;
-    const std::map<std::string, double*> options = {
-        {"lr", &h.lr},       {"weight_decay", &h.weight_decay}, {"beta1", &h.beta1}, {"beta2", &h.beta2},
-        {"eps", &h.epsilon}, {"momentum", &h.momentum},         {"eta", &h.eta},     {"F0", &h.f0},
-        {"nu", &h.nu}};
+    const std::map<std::string, double*> options = {{"lr", &h.lr},
+                                                    {"weight_decay", &h.weight_decay},
+                                                    {"beta1", &h.beta1},
+                                                    {"beta2", &h.beta2},
+                                                    {"eps", &h.epsilon},
+                                                    {"momentum", &h.momentum},
+                                                    {"eta", &h.eta},
+                                                    {"F0", &h.f0},
+                                                    {"nu", &h.nu},
+                                                    {"s", &h.s},
+                                                    {"deltaEn", &h.delta_energy}};
     std::vector<double> values;
     while (std::getline(fields, field, '\t')) {
       const std::size_t equals = field.find('=');
@@ -83,10 +90,13 @@ template <class Real> double difference(const Golden& golden) {
 
   double worst = 0;
   std::size_t compared = 0;
+  double start_distance = 0;
   for (std::uint64_t k = 0; k < 60; ++k) {
     const double loss = problem(theta, grad);
     worst = std::max(worst, std::abs(loss - golden.loss.at(k)));
-    step(optimizer, arena, golden.h, {.taken = k, .step = k, .loss = loss});
+    const StepResult result =
+        step(optimizer, arena, golden.h, {.taken = k, .step = k, .loss = loss, .start_distance = start_distance});
+    if (k == 0) start_distance = result.distance;
     const auto expected = golden.theta.find(static_cast<int>(k) + 1);
     if (expected == golden.theta.end()) continue;
     for (std::size_t i = 0; i < 49; ++i, ++compared)
@@ -98,7 +108,7 @@ template <class Real> double difference(const Golden& golden) {
 
 TEST(Steps, AgreeWithTheOtherPrograms) {
   const auto all = read_golden();
-  ASSERT_EQ(all.size(), 6u);
+  ASSERT_EQ(all.size(), 7u);
   for (const auto& [name, golden] : all) {
     EXPECT_LT(difference<double>(golden), 1e-9) << name;
     // float32 rounds each of 60 steps at about 6e-8 of numbers up to 1, and the loss adds 49 of them.
@@ -143,7 +153,8 @@ TEST(Steps, DoNotDependOnTheNumberOfThreads) {
     for (const int threads : {1, 2, 7}) {
       Large large(optimizer);
       for (std::uint64_t k = 0; k < 2; ++k)
-        step(optimizer, large.arena, h, {.taken = k, .step = k, .seed = 3, .loss = 5, .threads = threads});
+        step(optimizer, large.arena, h,
+             {.taken = k, .step = k, .seed = 3, .loss = 5, .start_distance = 3, .threads = threads});
       large.theta.insert(large.theta.end(), large.state[0].begin(), large.state[0].end());
       results.push_back(large.theta);
     }
@@ -157,6 +168,8 @@ TEST(Steps, LeaveAloneWhatBelongsToNoTensorAndDecayOnlyWhatDecays) {
     with.weight_decay = 0.1;
     without.weight_decay = 0;
     if (optimizer.name == "ecd") with.per_tensor = without.per_tensor = true;
+    if (optimizer.name == "ecdsep")
+      with.delta_energy = without.delta_energy = 0; // else the momentum's length mixes all
     Large a(optimizer), b(optimizer);
     const std::vector<float> before = a.theta;
     // ECD's F holds the decay term: the same F in both leaves G and the dot products as the only difference.
@@ -266,12 +279,38 @@ TEST(Ecd, BouncesTurnTheMomentumByNu) {
   }
 }
 
+// |Theta' - Theta| = 2 lr |P| / (s + |P|^2), where the energy E = V (s + |P|^2) is that of the first step: V0 (s +
+// deltaEn).
+TEST(EcdSep, ConservesItsEnergy) {
+  const Optimizer& ecdsep = optimizer_of("ecdsep");
+  Hyperparameters h = ecdsep.defaults;
+  h.lr = 1e-6; // so that the force of the step itself is far below the momentum that the energy gives
+  h.delta_energy = 0.5;
+  Large large(ecdsep);
+  step(ecdsep, large.arena, h, {.taken = 0, .loss = 6});
+  const std::vector<float> p = large.state[0];
+  step(ecdsep, large.arena, h, {.taken = 1, .step = 1, .loss = 4, .start_distance = 4});
+  double before = 0, after = 0;
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    before += static_cast<double>(p[i]) * p[i];
+    after += static_cast<double>(large.state[0][i]) * large.state[0][i];
+  }
+  // The force moves |P| by lr eta |G| / (F - F0) = 1e-6 * 1.5 * 1000 / 2 at most.
+  EXPECT_NEAR(before, 0.5, 2e-3);
+  EXPECT_NEAR(std::pow(2, h.eta) * (h.s + after), std::pow(4, h.eta) * (h.s + 0.5), 2e-2);
+  // Far above the first loss no momentum has that energy: the length stays, and nothing is lost.
+  step(ecdsep, large.arena, h, {.taken = 2, .step = 2, .loss = 20, .start_distance = 4});
+  double stays = 0;
+  for (const float x : large.state[0]) stays += static_cast<double>(x) * x;
+  EXPECT_NEAR(stays, after, 1e-2);
+}
+
 TEST(Table, SuggestsANearName) {
   try {
     optimizer_of("adam");
     FAIL() << "no error";
   } catch (const UsageError& error) {
-    EXPECT_STREQ(error.what(), "no optimizer is called adam (did you mean adamw?); there are adamw, sgdm, ecd");
+    EXPECT_STREQ(error.what(), "no optimizer is called adam (did you mean adamw?); there are adamw, sgdm, ecd, ecdsep");
   }
 }
 
