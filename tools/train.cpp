@@ -49,6 +49,10 @@ void print_plan(const training::Plan& plan, const Common& common) {
   table.row({"windows in the data", static_cast<std::int64_t>(plan.windows), ""});
   table.row({"passes over the data", plan.passes, ""});
   table.row({"parameters, gradients, optimizer", plan.arena_bytes, "bytes"});
+  table.row({"optimizer state", plan.state_bytes, "bytes"});
+  table.row({"optimizer state a parameter",
+             static_cast<double>(plan.state_bytes) / static_cast<double>(plan.parameters),
+             "bytes, beside the 4 of the parameter itself"});
   table.row({"peak memory, measured", plan.peak_bytes, "bytes"});
   table.row({"arithmetic", plan.flops, "FLOP"});
   table.row({"step, measured", plan.seconds_per_step, "seconds"});

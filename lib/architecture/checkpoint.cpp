@@ -17,18 +17,33 @@ constexpr const char* kHistory = "/history/";
 
 store::Shape file_shape(const Parameter& parameter) { return {parameter.shape.begin(), parameter.shape.end()}; }
 
+/// Parameters may come in other types, as other programs write them; state that was rounded would be another state.
+void expect_float32(const store::FileReader& file, const std::string& path) {
+  const std::optional<store::Type> type = file.info(path).type;
+  if (type != store::Type::f32)
+    throw Error("{}: {}: expected float32, found {}", file.name(), path, type ? name_of(*type) : "something else");
+}
+
 /// Reads the arrays of `layout` below `prefix` into an arena; every one must be there, of its shape, and none besides.
-Arena read_arena(const store::FileReader& file, const std::string& prefix, const std::vector<Parameter>& layout) {
+/// holders: takes those that are there, and says which.
+Arena read_arena(const store::FileReader& file, const std::string& prefix, const std::vector<Parameter>& layout,
+                 std::vector<bool>* holders = nullptr) {
   std::set<std::string> unknown;
   for (const std::string& path : file.datasets(prefix.substr(0, prefix.size() - 1))) unknown.insert(path);
   Arena arena(layout.back().offset + layout.back().count);
   for (const Parameter& parameter : layout) {
     const std::string path = prefix + parameter.name;
-    if (unknown.erase(path) == 0) throw Error("{}: no dataset {}", file.name(), path);
+    const bool there = unknown.erase(path) > 0;
+    if (holders != nullptr) {
+      holders->push_back(there);
+      if (!there) continue;
+    }
+    if (!there) throw Error("{}: no dataset {}", file.name(), path);
     const store::Shape found = file.info(path).shape;
     if (found != file_shape(parameter))
       throw Error("{}: {}: expected shape [{}], found [{}]", file.name(), path, fmt::join(parameter.shape, ", "),
                   fmt::join(found, ", "));
+    if (holders != nullptr) expect_float32(file, path);
     file.read(path, store::Type::f32, arena.data() + parameter.offset, static_cast<std::uint64_t>(parameter.count));
   }
   if (!unknown.empty()) throw Error("{}: {}: not a parameter of this configuration", file.name(), *unknown.begin());
@@ -36,9 +51,39 @@ Arena read_arena(const store::FileReader& file, const std::string& prefix, const
 }
 
 void put_arena(store::FileWriter& file, const std::string& prefix, const std::vector<Parameter>& layout,
-               const Arena& arena) {
-  for (const Parameter& parameter : layout)
-    file.array(prefix + parameter.name, store::Type::f32, file_shape(parameter), arena.data() + parameter.offset);
+               const Arena& arena, const std::vector<bool>& holders = {}) {
+  for (std::size_t i = 0; i < layout.size(); ++i)
+    if (holders.empty() || holders[i])
+      file.array(prefix + layout[i].name, store::Type::f32, file_shape(layout[i]), arena.data() + layout[i].offset);
+}
+
+/// The side that a path below /optimizer/ speaks of: 0 left, 1 right.
+std::optional<std::size_t> side_of(std::string_view name) {
+  return name == "left"    ? std::optional<std::size_t>(0)
+         : name == "right" ? std::optional<std::size_t>(1)
+                           : std::nullopt;
+}
+
+/// [n + 1, n] numbers, n by the parameter that `name`, "left/layers/...", is of.
+store::Shape side_shape(const std::string& name, const std::vector<Parameter>& layout) {
+  const std::size_t slash = name.find('/');
+  const auto found = std::find_if(layout.begin(), layout.end(),
+                                  [&](const Parameter& p) { return name.compare(slash + 1, name.npos, p.name) == 0; });
+  const std::int64_t n = found == layout.end() ? 0 : found->matrix_shape()[*side_of(name.substr(0, slash))];
+  return {static_cast<std::uint64_t>(n == 0 ? 0 : n + 1), static_cast<std::uint64_t>(n)};
+}
+
+Arena read_side(const store::FileReader& file, const std::string& name, const std::vector<Parameter>& layout) {
+  const std::string path = kOptimizer + name;
+  const store::Shape expected = side_shape(name, layout), found = file.info(path).shape;
+  if (expected[1] == 0) throw Error("{}: {}: not a matrix of this configuration", file.name(), path);
+  if (found != expected)
+    throw Error("{}: {}: expected shape [{}], found [{}]", file.name(), path, fmt::join(expected, ", "),
+                fmt::join(found, ", "));
+  expect_float32(file, path);
+  Arena side(static_cast<std::int64_t>(expected[0] * expected[1]));
+  file.read(path, store::Type::f32, side.data(), expected[0] * expected[1]);
+  return side;
 }
 
 } // namespace
@@ -103,10 +148,16 @@ Checkpoint read_checkpoint(const store::FileReader& file, bool with_optimizer) {
   if (with_optimizer && file.has("/optimizer")) {
     std::set<std::string> names; // /optimizer/NAME/layers/...
     const std::string prefix = kOptimizer;
-    for (const std::string& path : file.datasets("/optimizer"))
-      names.insert(path.substr(prefix.size(), path.find('/', prefix.size()) - prefix.size()));
+    for (const std::string& path : file.datasets("/optimizer")) {
+      const std::string name = path.substr(prefix.size()), state = name.substr(0, name.find('/'));
+      if (side_of(state))
+        checkpoint.training.sides.emplace(name, read_side(file, name, checkpoint.layout));
+      else
+        names.insert(state);
+    }
     for (const std::string& name : names)
-      checkpoint.training.optimizer.emplace(name, read_arena(file, prefix + name + "/", checkpoint.layout));
+      checkpoint.training.optimizer.emplace(
+          name, read_arena(file, prefix + name + "/", checkpoint.layout, &checkpoint.training.holders[name]));
   }
   if (file.has("/history"))
     for (const std::string& path : file.datasets("/history"))
@@ -120,9 +171,14 @@ store::FileWriter to_file(const Checkpoint& checkpoint, bool with_optimizer) {
   put_arena(file, kParameters, checkpoint.layout, checkpoint.parameters);
   if (checkpoint.tokenizer) text::put(file, *checkpoint.tokenizer);
   if (!checkpoint.training.state.is_null()) file.text("/training", checkpoint.training.state.dump());
-  if (with_optimizer)
+  if (with_optimizer) {
+    const auto& holders = checkpoint.training.holders;
     for (const auto& [name, arena] : checkpoint.training.optimizer)
-      put_arena(file, kOptimizer + name + "/", checkpoint.layout, arena);
+      put_arena(file, kOptimizer + name + "/", checkpoint.layout, arena,
+                holders.contains(name) ? holders.at(name) : std::vector<bool>());
+    for (const auto& [name, side] : checkpoint.training.sides)
+      file.array(kOptimizer + name, store::Type::f32, side_shape(name, checkpoint.layout), side.data());
+  }
   for (const auto& [name, column] : checkpoint.training.history) file.array(kHistory + name, column);
   return file;
 }

@@ -24,7 +24,13 @@ struct Checkpoint {
     /// What `train` needs to go on, as it wrote it: optimizer and schedule, step, tokens seen, seed, data. Its own
     /// business.
     nlohmann::ordered_json state;
-    std::map<std::string, Arena> optimizer;             ///< "momentum" -> as long as parameters
+    std::map<std::string, Arena> optimizer; ///< "momentum" -> as long as parameters
+    /// Which parameters, in the order of the layout, have that state: where several optimizers move a part each. A
+    /// state that is not named here is that of all.
+    std::map<std::string, std::vector<bool>> holders;
+    /// State that is [n + 1, n] for a side of a matrix: "left/layers/0/mlp/W_up", n its rows; "right/...", n its
+    /// columns.
+    std::map<std::string, Arena> sides;
     std::map<std::string, std::vector<double>> history; ///< columns of equal length: "step", "loss", ...
   } training;
 

@@ -160,6 +160,13 @@ std::string_view name_of(Group group) {
 
 bool Parameter::is_matrix() const { return name.starts_with("embedding/") || name.find("/W_") != std::string::npos; }
 
+std::array<std::int64_t, 2> Parameter::matrix_shape() const {
+  if (!is_matrix()) return {0, 0};
+  const std::int64_t rows = name.ends_with("/W_O") ? shape.front() : count / shape.back();
+  return {rows, count / rows};
+}
+bool Parameter::has_vocabulary_rows() const { return name == "embedding/tokens" || name == "head/W_U"; }
+
 std::int64_t Config::rotated() const {
   if (position != Position::rope) return 0;
   return 2 * static_cast<std::int64_t>(std::floor(rope_fraction * static_cast<double>(head_width) / 2));

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -107,6 +108,11 @@ struct Parameter {
   /// A weight matrix or an embedding, as against a bias, a gain or a slope: what weight decay usually applies to. (b_Q
   /// has two dimensions, and is none.)
   bool is_matrix() const;
+  /// Rows (outputs, or tokens) and columns of a matrix; {0, 0} of what is none. Heads are not apart: W_Q is [width,
+  /// width].
+  std::array<std::int64_t, 2> matrix_shape() const;
+  /// A row for each token of the vocabulary.
+  bool has_vocabulary_rows() const;
 };
 
 /// All parameters in the order of the arena, without gaps. W_Q, W_K and W_V of a layer are neighbours, so that one

@@ -33,7 +33,7 @@ NOETHER_CLONES void pass(double* theta, const double* grad, double* m, double* v
 
 template <class Real>
 StepResult adamw_step(const Arena<Real>& arena, const Hyperparameters& h, const StepContext& context) {
-  const double norm = gradient_norm(arena, context.threads);
+  const double norm = norm_of(arena, context);
   if (!std::isfinite(norm)) return {.gradient_norm = norm};
 
   const double k = static_cast<double>(context.taken + 1), lr = h.lr * context.lr_factor;

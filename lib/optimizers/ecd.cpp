@@ -104,7 +104,7 @@ Gathered gather(const Arena<Real>& arena, const Real* direction, const Hyperpara
   for (std::size_t i = 0; i < all.blocks.size(); ++i) all.tensor[all.blocks[i].segment] += partial[i];
   for (const Sums& sums : all.tensor) all.all += sums;
 
-  all.norm = std::sqrt(all.all.gg);
+  all.norm = context.gradient_norm < 0 ? std::sqrt(all.all.gg) : context.gradient_norm;
   if (!std::isfinite(all.norm)) return all;
   all.scale = clip_scale(all.norm, h.clip);
   all.F = context.loss + h.weight_decay / 2 * all.all.tt;

@@ -21,6 +21,14 @@ const std::vector<Optimizer>& all_optimizers() {
        {.lr = 0.1, .eta = 1.5, .f0 = 2},
        ecdsep_step<float>,
        ecdsep_step<double>},
+      {"soap",
+       {"momentum", "second_moment"},
+       {"beta1", "beta2", "epsilon", "precondition-every", "precondition-limit", "precondition-vocabulary",
+        "first-step"},
+       {.lr = 3e-4, .weight_decay = 0.01, .beta1 = 0.95, .beta2 = 0.95},
+       soap_step<float>,
+       soap_step<double>,
+       true},
   };
   return table;
 }

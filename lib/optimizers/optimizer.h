@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -21,7 +22,10 @@ struct FloorError : DivergedError {
 struct Segment {
   std::int64_t offset = 0, length = 0;
   bool decay = true; ///< whether weight decay acts on it
-};   ///< for messages
+  /// Of a matrix, row by row; 0: it is none. Only SOAP looks at these.
+  std::int64_t rows = 0, columns = 0;
+  bool vocabulary_rows = false; ///< a row for each token
+  std::string_view name = {};   ///< for messages
 };
 
 /// Flat arrays, one number a parameter, all laid out alike, and the tensors in them in the order of their offsets.
@@ -30,7 +34,9 @@ template <class Real> struct Arena {
   const Real* grad = nullptr;
   std::vector<Real*> state; ///< in the order of Optimizer::state; zeros before the first step
   std::span<const Segment> segments;
-};
+  /// SOAP: for each segment the left and the right side's [n + 1, n] numbers, zeros before the first step; nullptr
+  /// where soap_sides() is 0. Empty for the others.
+  std::vector<std::array<Real*, 2>> sides = {};
 };
 
 /// Every hyperparameter of every optimizer; which of them an optimizer looks at is in its row of the table.
@@ -44,6 +50,8 @@ struct Hyperparameters {
   double eta = 100, f0 = 2, nu = 0;
   bool per_tensor = false;
   double s = 1, delta_energy = 0;
+  std::int64_t precondition_every = 10, precondition_limit = 10000;
+  bool precondition_vocabulary = false, apply_first_step = false;
 
   bool operator==(const Hyperparameters&) const = default;
 };
@@ -54,7 +62,9 @@ struct StepContext {
   std::uint64_t taken = 0; ///< steps that this state has seen
   std::uint64_t step = 0;  ///< the run's step: with seed it keys random draws
   std::uint64_t seed = 0;
-  double loss = 0;           ///< nats a token, without decay; only ECD looks at it
+  double loss = 0; ///< nats a token, without decay; only ECD looks at it
+  /// Of all gradients, where other optimizers move a part of them; negative: this one moves all, and finds out.
+  double gradient_norm = -1;
   double start_distance = 0; ///< ECDSep: StepResult::distance of the first step that this state has seen
   int threads = 0;           ///< results do not depend on it
 };
@@ -62,7 +72,11 @@ struct StepContext {
 struct StepResult {
   double gradient_norm = 0; ///< before clipping. When it is not finite, nothing has been changed.
   double distance = 0;      ///< ECD's F - F0 in nats, 0 for the others
+  int fallbacks = 0;        ///< SOAP's factorisations that float32 did not do, and float64 did
 };
+
+/// The Euclidean norm of the gradient over all segments.
+template <class Real> double gradient_norm(const Arena<Real>& arena, int threads);
 
 /// AdamW (Loshchilov and Hutter, arXiv 1711.05101) in PyTorch's form, bias correction included. state: momentum,
 /// second_moment.
@@ -87,6 +101,17 @@ StepResult ecd_step(const Arena<Real>& arena, const Hyperparameters& h, const St
 template <class Real>
 StepResult ecdsep_step(const Arena<Real>& arena, const Hyperparameters& h, const StepContext& context);
 
+/// SOAP (Vyas et al., arXiv 2409.11321): Adam in the eigenbasis of the factors L = mean of G G^T and R = mean of G^T G,
+/// for each matrix; the bases are renewed every precondition_every steps. What is no matrix, or longer than
+/// precondition_limit, is not turned. Factors are summed and decomposed in float32 products, whatever the model's
+/// precision. The first step only makes the bases, unless apply_first_step. state: momentum, second_moment, both of
+/// them turned; and Arena::sides. Throws DivergedError for a gradient whose square overflows, with nothing changed.
+/// Results may depend on the number of threads in the last digits.
+template <class Real>
+StepResult soap_step(const Arena<Real>& arena, const Hyperparameters& h, const StepContext& context);
+/// Lengths of the left and the right side that SOAP turns; 0: it does not.
+std::array<std::int64_t, 2> soap_sides(const Segment& segment, const Hyperparameters& h);
+
 /// One row of the table of optimizers.
 struct Optimizer {
   std::string_view name;
@@ -96,6 +121,7 @@ struct Optimizer {
   Hyperparameters defaults;
   StepResult (*step)(const Arena<float>&, const Hyperparameters&, const StepContext&);
   StepResult (*step64)(const Arena<double>&, const Hyperparameters&, const StepContext&);
+  bool sides = false; ///< whether it keeps Arena::sides
 };
 
 /// All optimizers, in the order in which they are listed to people.

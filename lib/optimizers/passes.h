@@ -73,8 +73,10 @@ __attribute__((always_inline)) inline void widen(const Real* from, std::int64_t 
 }
 __attribute__((always_inline)) inline double sum_of(const Lanes& v) { return (v[0] + v[2]) + (v[1] + v[3]); }
 
-/// The Euclidean norm of the gradient over all segments.
-template <class Real> double gradient_norm(const Arena<Real>& arena, int threads);
+/// The norm that clipping goes by.
+template <class Real> double norm_of(const Arena<Real>& arena, const StepContext& context) {
+  return context.gradient_norm < 0 ? gradient_norm(arena, context.threads) : context.gradient_norm;
+}
 
 /// What gradients are multiplied by so that their norm is at most `clip` (0: 1).
 inline double clip_scale(double norm, double clip) { return clip > 0 && norm > clip ? clip / norm : 1; }

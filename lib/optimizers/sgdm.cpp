@@ -31,7 +31,7 @@ NOETHER_CLONES void pass(double* theta, const double* grad, double* momentum, st
 
 template <class Real>
 StepResult sgdm_step(const Arena<Real>& arena, const Hyperparameters& h, const StepContext& context) {
-  const double norm = gradient_norm(arena, context.threads);
+  const double norm = norm_of(arena, context);
   if (!std::isfinite(norm)) return {.gradient_norm = norm};
 
   const double lr = h.lr * context.lr_factor;

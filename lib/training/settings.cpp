@@ -17,6 +17,7 @@ constexpr double kMost = 1e9;    // of what is counted in memory
 
 std::vector<std::string> decays() { return {"all", "matrices"}; }
 std::vector<std::string> orders() { return {"random", "shuffle"}; }
+std::vector<std::string> first_steps() { return {"skip", "apply"}; }
 std::vector<std::string> precisions() { return {"f32", "bf16", "auto"}; }
 
 /// Where each hyperparameter is kept.
@@ -38,7 +39,15 @@ double* real_of(optimizers::Hyperparameters& h, std::string_view name) {
   return nullptr;
 }
 bool* flag_of(optimizers::Hyperparameters& h, std::string_view name) {
-  return name == "nesterov" ? &h.nesterov : name == "per-tensor" ? &h.per_tensor : nullptr;
+  return name == "nesterov"                  ? &h.nesterov
+         : name == "per-tensor"              ? &h.per_tensor
+         : name == "precondition-vocabulary" ? &h.precondition_vocabulary
+                                             : nullptr;
+}
+std::int64_t* count_of(optimizers::Hyperparameters& h, std::string_view name) {
+  return name == "precondition-every"   ? &h.precondition_every
+         : name == "precondition-limit" ? &h.precondition_limit
+                                        : nullptr;
 }
 
 /// The value that a hyperparameter has where nothing was said; null when `name` is something else.
@@ -46,6 +55,8 @@ Json default_of(const optimizers::Optimizer& optimizer, std::string_view name) {
   optimizers::Hyperparameters h = optimizer.defaults;
   if (const double* real = real_of(h, name)) return *real;
   if (const bool* flag = flag_of(h, name)) return *flag;
+  if (const std::int64_t* count = count_of(h, name)) return *count;
+  if (name == "first-step") return "skip";
   return {};
 }
 
@@ -72,20 +83,24 @@ const std::vector<Setting>& all_settings() {
       {.name = "lr",
        .kind = real,
        .help = "Learning rate",
-       .shown_default = "adamw 1e-4, sgdm 0.03, ecd 1, ecdsep 0.1",
+       .shown_default = "adamw 1e-4, sgdm 0.03, ecd 1, ecdsep 0.1, soap 3e-4",
        .most = kAny,
        .open = true},
       {.name = "weight-decay",
        .kind = real,
        .help = "Weight decay",
-       .shown_default = "adamw 0.01, others 0",
+       .shown_default = "adamw, soap 0.01, others 0",
        .most = kAny},
       {.name = "decay", .kind = word, .help = "Which parameters decay", .shown_default = "all", .choices = decays},
-      {.name = "beta1", .kind = real, .help = "adamw: memory of the mean gradient", .shown_default = "0.9", .most = 1},
-      {.name = "beta2", .kind = real, .help = "adamw: memory of its square", .shown_default = "0.95", .most = 1},
+      {.name = "beta1",
+       .kind = real,
+       .help = "adamw, soap: memory of the mean gradient",
+       .shown_default = "adamw 0.9, soap 0.95",
+       .most = 1},
+      {.name = "beta2", .kind = real, .help = "adamw, soap: memory of its square", .shown_default = "0.95", .most = 1},
       {.name = "epsilon",
        .kind = real,
-       .help = "adamw: added to the root",
+       .help = "adamw, soap: added to the root",
        .shown_default = "1e-8",
        .most = kAny,
        .open = true},
@@ -122,6 +137,27 @@ const std::vector<Setting>& all_settings() {
        .kind = flag,
        .help = "ecd: dot products over each tensor, as in the published runs, and not over all parameters",
        .shown_default = ""},
+      {.name = "precondition-every",
+       .kind = count,
+       .help = "soap: steps from one renewal of the bases to the next",
+       .shown_default = "10",
+       .least = 1,
+       .most = kCounts},
+      {.name = "precondition-limit",
+       .kind = count,
+       .help = "soap: sides of a matrix that are longer are left as they are",
+       .shown_default = "10000",
+       .least = 1,
+       .most = kMost},
+      {.name = "precondition-vocabulary",
+       .kind = flag,
+       .help = "soap: turn the side of an embedding that goes over tokens too, as the published program does",
+       .shown_default = ""},
+      {.name = "first-step",
+       .kind = word,
+       .help = "soap: the first step makes the bases alone, as published, or moves too",
+       .shown_default = "skip",
+       .choices = first_steps},
       {.name = "clip",
        .kind = real,
        .help = "Gradients longer than this are made this long; 0: never",
@@ -327,6 +363,8 @@ Settings settings_of(const Json& json, const std::string& name) try {
   for (const auto& [key, value] : json.items()) {
     if (double* real = real_of(settings.hyperparameters, key)) *real = value.get<double>();
     if (bool* flag = flag_of(settings.hyperparameters, key)) *flag = value.get<bool>();
+    if (std::int64_t* count = count_of(settings.hyperparameters, key)) *count = value.get<std::int64_t>();
+    if (key == "first-step") settings.hyperparameters.apply_first_step = value == "apply";
   }
   settings.decay_matrices_only = json.value("decay", "all") == "matrices";
   settings.schedule = {.kind = optimizers::schedule_of(json.at("schedule").get<std::string>()),

@@ -76,20 +76,20 @@ void open_inputs(const Request& request, Run& run) {
   if (!run.checkpoint.tokenizer) run.checkpoint.tokenizer = *tokenizer;
 }
 
-bool has_state(const architecture::Checkpoint& checkpoint, const optimizers::Optimizer& optimizer) {
-  return std::all_of(optimizer.state.begin(), optimizer.state.end(),
-                     [&](auto name) { return checkpoint.training.optimizer.contains(std::string(name)); });
-}
-
 /// The optimizer begins anew when it is another one, or when its state was left out of the file.
 void check_optimizer_state(Run& run, const std::string& before, Reporter& reporter) {
   const bool other = before != run.settings.optimizer->name;
-  if (run.state.optimizer_steps == 0 || (!other && has_state(run.checkpoint, *run.settings.optimizer))) return;
+  if (run.state.optimizer_steps == 0 ||
+      (!other && has_state(run.checkpoint, parts_of(run.checkpoint.layout, run.settings))))
+    return;
   reporter.message(
       other ? fmt::format("the optimizer was {}: {} begins with a fresh state", before, run.settings.optimizer->name)
             : fmt::format("{}: no optimizer state in it: {} begins with a fresh one", run.checkpoint.name,
                           run.settings.optimizer->name));
-  run.checkpoint.training.optimizer.clear();
+  auto& training = run.checkpoint.training;
+  training.optimizer.clear();
+  training.holders.clear();
+  training.sides.clear();
   run.state.optimizer_steps = 0;
 }
 
@@ -132,7 +132,7 @@ void catch_up(Run& run, CheckpointOutput& output, Reporter& reporter) {
     if (comes_through(run.state, found)) {
       if (found.step == run.state.step) return;
       architecture::Checkpoint checkpoint = architecture::read_checkpoint(file, true);
-      if (has_state(checkpoint, *run.settings.optimizer)) {
+      if (has_state(checkpoint, parts_of(checkpoint.layout, run.settings))) {
         run.checkpoint = std::move(checkpoint);
         found.steps = run.state.steps;
         run.state = std::move(found);
@@ -210,6 +210,13 @@ private:
       throw DivergedError("{}; {}", error.what(), on_disk_);
     }
     const double seconds = seconds_since(begin);
+    if (report.fallbacks > 0) {
+      fallbacks_ += report.fallbacks;
+      reporter_.message(
+          fmt::format("step {}: {} of SOAP's factorisations failed in float32 and were done in float64 ({} so "
+                      "far)",
+                      run_.state.step, report.fallbacks, fallbacks_));
+    }
     if (run_.state.step == first_step_ + 1) // the first step makes memory ready: it says little of the others
       rate_start_ = Clock::now();
     else
@@ -289,6 +296,7 @@ private:
   std::uint64_t first_step_;
   Clock::time_point start_, rate_start_;
   std::int64_t rate_tokens_ = 0;
+  int fallbacks_ = 0;
 };
 
 } // namespace
@@ -331,6 +339,7 @@ Plan plan(Request request, Reporter& reporter) {
   plan.windows = data.windows().count();
   plan.passes = static_cast<double>(plan.tokens) / static_cast<double>(tokens_in_files);
   plan.arena_bytes = trainer.bytes();
+  plan.state_bytes = trainer.state_bytes();
   plan.peak_bytes = usage.ru_maxrss * 1024;
   plan.flops = flops_per_token(run.checkpoint.config, run.settings.context).train * static_cast<double>(plan.tokens);
   plan.seconds_per_step = seconds[1];

@@ -44,6 +44,7 @@ struct Plan {
   std::uint64_t windows = 0;           ///< different ones in the data
   double passes = 0;                   ///< over the data, in tokens
   std::int64_t arena_bytes = 0;        ///< parameters, gradients, optimizer state
+  std::int64_t state_bytes = 0;        ///< the optimizer state's part of it
   std::int64_t peak_bytes = 0;         ///< of the process, measured
   double flops = 0;                    ///< of all steps
   double seconds_per_step = 0;         ///< measured: the median of three, after one to warm up

@@ -31,20 +31,79 @@ std::string name_at(const std::vector<architecture::Parameter>& layout, std::int
   return {};
 }
 
+/// Calls use("left/NAME", n) for every side of a matrix that the part's optimizer keeps state of.
+template <class Use> void for_each_side(const Part& part, const Use& use) {
+  if (!part.optimizer->sides) return;
+  for (std::size_t i = 0; i < part.segments.size(); ++i) {
+    const auto sides = optimizers::soap_sides(part.segments[i], part.hyperparameters);
+    for (const std::size_t s : {0U, 1U})
+      if (sides[s] > 0) use(i, s, fmt::format("{}/{}", s == 0 ? "left" : "right", part.segments[i].name), sides[s]);
+  }
+}
+
 } // namespace
+
+std::vector<Part> parts_of(const std::vector<architecture::Parameter>& layout, const Settings& settings) {
+  Part part{
+      .optimizer = settings.optimizer, .hyperparameters = settings.hyperparameters, .parameters = {}, .segments = {}};
+  for (std::size_t i = 0; i < layout.size(); ++i) {
+    const architecture::Parameter& parameter = layout[i];
+    const auto [rows, columns] = parameter.matrix_shape();
+    part.parameters.push_back(i);
+    part.segments.push_back({.offset = parameter.offset,
+                             .length = parameter.count,
+                             .decay = !settings.decay_matrices_only || parameter.is_matrix(),
+                             .rows = rows,
+                             .columns = columns,
+                             .vocabulary_rows = parameter.has_vocabulary_rows(),
+                             .name = parameter.name});
+  }
+  return {part};
+}
+
+bool has_state(const architecture::Checkpoint& checkpoint, const std::vector<Part>& parts) {
+  const auto& training = checkpoint.training;
+  std::map<std::string, std::vector<bool>> needed;
+  std::size_t sides = 0;
+  bool all = true;
+  for (const Part& part : parts) {
+    for (const std::string_view name : part.optimizer->state) {
+      std::vector<bool>& holders = needed[std::string(name)];
+      holders.resize(checkpoint.layout.size());
+      for (const std::size_t parameter : part.parameters) holders[parameter] = true;
+    }
+    for_each_side(part, [&](std::size_t, std::size_t, const std::string& name, std::int64_t) {
+      ++sides;
+      all = all && training.sides.contains(name);
+    });
+  }
+  return all && sides == training.sides.size() && needed == training.holders;
+}
 
 Trainer::Trainer(architecture::Checkpoint& checkpoint, const Settings& settings, int threads)
     : checkpoint_(checkpoint), settings_(settings), threads_(threads), gradients_(checkpoint.parameters.size()) {
   at::set_num_threads(threads);
   model_ = models::bind(checkpoint.config, checkpoint.parameters, &gradients_);
   model_.precision = settings.precision;
-  for (const architecture::Parameter& parameter : checkpoint.layout)
-    segments_.push_back({parameter.offset, parameter.count, !settings.decay_matrices_only || parameter.is_matrix()});
-  arena_ = {checkpoint.parameters.data(), gradients_.data(), {}, segments_};
-  for (const std::string_view name : settings.optimizer->state) {
-    architecture::Arena& state = checkpoint.training.optimizer[std::string(name)];
-    if (state.empty()) state = architecture::Arena(checkpoint.parameters.size());
-    arena_.state.push_back(state.data());
+  parts_ = parts_of(checkpoint.layout, settings);
+  auto& training = checkpoint.training;
+  for (const Part& part : parts_) {
+    optimizers::Arena<float> arena{checkpoint.parameters.data(), gradients_.data(), {}, part.segments};
+    for (const std::string_view name : part.optimizer->state) {
+      architecture::Arena& state = training.optimizer[std::string(name)];
+      if (state.empty()) state = architecture::Arena(checkpoint.parameters.size());
+      arena.state.push_back(state.data());
+      std::vector<bool>& holders = training.holders[std::string(name)];
+      holders.resize(checkpoint.layout.size());
+      for (const std::size_t parameter : part.parameters) holders[parameter] = true;
+    }
+    for_each_side(part, [&](std::size_t i, std::size_t s, const std::string& name, std::int64_t n) {
+      architecture::Arena& side = training.sides[name];
+      if (side.empty()) side = architecture::Arena((n + 1) * n);
+      arena.sides.resize(part.segments.size());
+      arena.sides[i][s] = side.data();
+    });
+    arenas_.push_back(std::move(arena));
   }
 }
 
@@ -67,17 +126,22 @@ StepReport Trainer::step(State& state, const Batch& batch) try {
   report.learning_rate = settings_.hyperparameters.lr * factor;
   bool finite = std::isfinite(report.loss);
   if (finite) {
-    const optimizers::StepResult result = settings_.optimizer->step(arena_, settings_.hyperparameters,
-                                                                    {.lr_factor = factor,
-                                                                     .taken = state.optimizer_steps,
-                                                                     .step = state.step,
-                                                                     .seed = settings_.seed,
-                                                                     .loss = report.loss,
-                                                                     .start_distance = state.start_distance,
-                                                                     .threads = threads_});
-    report.gradient_norm = result.gradient_norm;
-    finite = std::isfinite(report.gradient_norm);
-    if (finite && state.optimizer_steps == 0) state.start_distance = result.distance;
+    optimizers::StepContext context{.lr_factor = factor,
+                                    .taken = state.optimizer_steps,
+                                    .step = state.step,
+                                    .seed = settings_.seed,
+                                    .loss = report.loss,
+                                    .start_distance = state.start_distance,
+                                    .threads = threads_};
+    double start_distance = state.start_distance;
+    for (std::size_t i = 0; i < parts_.size() && finite; ++i) {
+      const optimizers::StepResult result = parts_[i].optimizer->step(arenas_[i], parts_[i].hyperparameters, context);
+      report.gradient_norm = result.gradient_norm;
+      report.fallbacks += result.fallbacks;
+      finite = std::isfinite(result.gradient_norm);
+      if (state.optimizer_steps == 0 && result.distance > 0) start_distance = result.distance;
+    }
+    if (finite) state.start_distance = start_distance;
   }
   if (!finite) {
     const std::int64_t parameter = first_not_finite(checkpoint_.parameters), gradient = first_not_finite(gradients_);
@@ -126,9 +190,18 @@ std::string Trainer::not_finite() const {
   return index < 0 ? "" : name_at(checkpoint_.layout, index);
 }
 
+std::int64_t Trainer::state_bytes() const {
+  std::int64_t numbers = 0;
+  for (const Part& part : parts_) {
+    for (const optimizers::Segment& segment : part.segments)
+      numbers += segment.length * static_cast<std::int64_t>(part.optimizer->state.size());
+    for_each_side(part, [&](std::size_t, std::size_t, const std::string&, std::int64_t n) { numbers += (n + 1) * n; });
+  }
+  return numbers * static_cast<std::int64_t>(sizeof(float));
+}
+
 std::int64_t Trainer::bytes() const {
-  const auto arenas = 2 + static_cast<std::int64_t>(arena_.state.size());
-  return arenas * checkpoint_.parameters.size() * static_cast<std::int64_t>(sizeof(float));
+  return state_bytes() + 2 * checkpoint_.parameters.size() * static_cast<std::int64_t>(sizeof(float));
 }
 
 } // namespace noether::training

@@ -13,7 +13,21 @@ struct StepReport {
   double loss = 0; ///< mean over the targets that count, nats a token, before the step
   double gradient_norm = 0;
   double learning_rate = 0;
+  int fallbacks = 0; ///< SOAP's factorisations that needed float64
 };
+
+/// The parameters that one optimizer moves.
+struct Part {
+  const optimizers::Optimizer* optimizer = nullptr;
+  optimizers::Hyperparameters hyperparameters;
+  std::vector<std::size_t> parameters; ///< in the layout
+  std::vector<optimizers::Segment> segments;
+};
+/// Every parameter is in one part. The segments borrow the layout's names.
+std::vector<Part> parts_of(const std::vector<architecture::Parameter>& layout, const Settings& settings);
+
+/// Whether the checkpoint has all the state that the parts' optimizers need, and no other.
+bool has_state(const architecture::Checkpoint& checkpoint, const std::vector<Part>& parts);
 
 class Trainer {
 public:
@@ -35,7 +49,8 @@ public:
   /// The name of the first parameter that is not finite, or "".
   std::string not_finite() const;
 
-  std::int64_t bytes() const; ///< of parameters, gradients and optimizer state
+  std::int64_t state_bytes() const; ///< of the optimizer's state
+  std::int64_t bytes() const;       ///< of parameters, gradients and that
 
 private:
   architecture::Checkpoint& checkpoint_;
@@ -43,8 +58,8 @@ private:
   int threads_;
   architecture::Arena gradients_;
   models::Model model_;
-  std::vector<optimizers::Segment> segments_;
-  optimizers::Arena<float> arena_;
+  std::vector<Part> parts_;
+  std::vector<optimizers::Arena<float>> arenas_; ///< of the parts
 };
 
 } // namespace noether::training

@@ -39,7 +39,8 @@ column() { awk -F'\t' -v name="$1" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i =
 }
 
 @test "every optimizer learns, with stdin as the checkpoint and stdout as the output" {
-  for options in "adamw --lr 3e-3" "sgdm" "ecd" "ecd --per-tensor --nu 0.05" "ecdsep" "ecdsep --eta 2 --delta-energy 0.5 --nu 0.05"; do
+  for options in "adamw --lr 3e-3" "sgdm" "ecd" "ecd --per-tensor --nu 0.05" "ecdsep" "ecdsep --eta 2 --delta-energy 0.5 --nu 0.05" \
+    "soap --lr 3e-3" "soap --lr 3e-3 --first-step apply --precondition-vocabulary --precondition-every 3"; do
     train - tokens.h5 --steps 80 --optimizer $options --log log.tsv -q < start.h5 > model.h5
     [ "$(step model.h5)" = 80 ]
     column smoothed_loss < log.tsv | awk 'NR == 1 { first = $1 } END { if ($1 > first - 0.2) exit 1 }'
@@ -48,7 +49,7 @@ column() { awk -F'\t' -v name="$1" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i =
 
 @test "200 steps are 100 + 100, to the bit, whatever is drawn and scheduled" {
   for options in "--optimizer adamw --order shuffle" "--optimizer ecd --nu 0.1 --accumulate 2 --batch 5" "--optimizer sgdm --warmup 150 --clip 1" \
-    "--optimizer ecdsep --nu 0.1 --delta-energy 0.2"; do
+    "--optimizer ecdsep --nu 0.1 --delta-energy 0.2" "--optimizer soap --lr 1e-3 --precondition-every 7"; do
     train broken.h5 tokens.h5 --steps 200 $options -q -o whole.h5
     train broken.h5 tokens.h5 --steps 100 $options -q -o half.h5
     [ "$(digest half.h5)" != "$(digest whole.h5)" ]
@@ -220,7 +221,7 @@ column() { awk -F'\t' -v name="$1" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i =
   check "unknown option --step (did you mean --steps?)" --step 3
   check "--lr: expected a finite number above 0, found nan" --steps 3 --lr nan
   check "--eta has no effect with --optimizer adamw" --steps 3 --eta 10 -o out.h5
-  check "--optimizer: expected adamw, sgdm, ecd, ecdsep, found adam (did you mean adamw?)" --steps 3 --optimizer adam
+  check "--optimizer: expected adamw, sgdm, ecd, ecdsep, soap, found adam (did you mean adamw?)" --steps 3 --optimizer adam
   check "--weights has no effect with one token file" --steps 3 --weights 1 -o out.h5
   check "--context 17: the model's is 16" --steps 3 --context 17 -o out.h5
   check "--save-every has no effect without -o FILE: there is nothing to replace in stdout" --steps 3 --save-every 1
@@ -307,7 +308,16 @@ column() { awk -F'\t' -v name="$1" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i =
   [ "${lines[0]}" = $'quantity\tvalue\tunit' ]
   [ "${lines[2]}" = $'steps\t1000\t' ]
   [[ "$output" == *$'\nduration\t'*$'\tseconds: '* ]]
+  [[ "$output" == *$'\noptimizer state a parameter\t8\tbytes'* ]]
+  run -0 --separate-stderr train start.h5 tokens.h5 --steps 1000 --dry-run --optimizer ecd
+  [[ "$output" == *$'\noptimizer state a parameter\t4\tbytes'* ]]
   [ ! -e model.h5 ] && [ ! -e log.tsv ]
+  # soap: two numbers a parameter, and n (n + 1) for each side but the vocabulary's: 8 sides of 16 (2 of them the positions'), 2 of 16 and 2 of 64
+  # in the MLP, the embedding's 16.
+  run -0 --separate-stderr train start.h5 tokens.h5 --steps 1000 --dry-run --optimizer soap
+  parameters=$(awk '$1 == "parameters" { print $2 }' <<< "$output")
+  bytes=$((8 * parameters + 4 * ((8 + 2 + 2 + 1) * 16 * 17 + 2 * 64 * 65)))
+  [[ "$output" == *$'\noptimizer state\t'"$bytes"$'\tbytes'* ]]
   run -0 --separate-stderr train start.h5 tokens.h5 --steps 1000 --dry-run --json
   [[ "${lines[1]}" == '{"quantity":"steps","value":1000,'* ]]
 }

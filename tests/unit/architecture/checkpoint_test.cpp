@@ -77,12 +77,23 @@ TEST(Checkpoint, ComesBackAsItWas) {
   Arena momentum(checkpoint.parameters.size());
   for (std::int64_t i = 0; i < momentum.size(); ++i) momentum.data()[i] = static_cast<float>(i);
   checkpoint.training.optimizer.emplace("momentum", std::move(momentum));
+  // Another optimizer's state, of one parameter alone, and a side of a matrix.
+  checkpoint.training.optimizer.emplace("second_moment", Arena(checkpoint.parameters.size()));
+  checkpoint.training.holders["second_moment"].resize(checkpoint.layout.size());
+  checkpoint.training.holders["second_moment"][1] = true;
+  Arena side(16 * 17);
+  side.data()[16 * 17 - 1] = 2;
+  checkpoint.training.sides.emplace("right/embedding/positions", std::move(side));
   const Path path;
   save(checkpoint, path.name);
 
   const Checkpoint back = read_checkpoint(store::open_one(path.name, store::kCheckpointFile), true);
   EXPECT_TRUE(same(back.parameters, checkpoint.parameters));
   EXPECT_TRUE(same(back.training.optimizer.at("momentum"), checkpoint.training.optimizer.at("momentum")));
+  EXPECT_EQ(back.training.holders.at("momentum"), std::vector<bool>(checkpoint.layout.size(), true));
+  EXPECT_EQ(back.training.holders.at("second_moment"), checkpoint.training.holders.at("second_moment"));
+  EXPECT_TRUE(same(back.training.sides.at("right/embedding/positions"),
+                   checkpoint.training.sides.at("right/embedding/positions")));
   EXPECT_EQ(back.training.state.dump(), checkpoint.training.state.dump());
   EXPECT_EQ(back.training.history, checkpoint.training.history);
   EXPECT_EQ(to_json(back.config).dump(), to_json(checkpoint.config).dump());
@@ -110,4 +121,39 @@ TEST(Checkpoint, RefusesParametersThatDoNotFitItsConfiguration) {
             ": /parameters/layers/1/attention/W_K: not a parameter of this configuration");
   EXPECT_EQ(message([](Checkpoint& c) { c.config.context = 9; }),
             ": /parameters/embedding/positions: expected shape [9, 16], found [8, 16]");
+}
+
+TEST(Checkpoint, RefusesStateThatDoesNotFit) {
+  const Path path;
+  const auto message = [&](const char* dataset, store::Type type, const store::Shape& shape) {
+    const Checkpoint checkpoint = initialise(small(), 1, 1);
+    const std::vector<double> numbers(1000);
+    store::FileWriter file = to_file(checkpoint, true);
+    file.array(dataset, type, shape, numbers.data());
+    store::OutputStream output(path.name);
+    output.write(std::move(file), {});
+    output.close();
+    try {
+      read_checkpoint(store::open_one(path.name, store::kCheckpointFile), true);
+    } catch (const Error& error) {
+      return std::string(error.what()).substr(path.name.size());
+    }
+    return std::string();
+  };
+  using enum store::Type;
+  EXPECT_EQ(message("/optimizer/left/embedding/positions", f32, {9, 8}), "");
+  EXPECT_EQ(message("/optimizer/left/embedding/positions", f32, {8, 8}),
+            ": /optimizer/left/embedding/positions: expected shape [9, 8], found [8, 8]");
+  EXPECT_EQ(message("/optimizer/right/head/norm_gain", f32, {17, 16}),
+            ": /optimizer/right/head/norm_gain: not a matrix of this configuration");
+  EXPECT_EQ(message("/optimizer/left", f32, {17, 16}), ": /optimizer/left: not a matrix of this configuration");
+  EXPECT_EQ(message("/optimizer/momentum/embedding/positions", f32, {16, 8}),
+            ": /optimizer/momentum/embedding/positions: expected shape [8, 16], found [16, 8]");
+  EXPECT_EQ(message("/optimizer/momentum/other", f32, {16, 8}),
+            ": /optimizer/momentum/other: not a parameter of this configuration");
+  // State keeps its type: another is refused, and not rounded.
+  EXPECT_EQ(message("/optimizer/momentum/embedding/positions", f64, {8, 16}),
+            ": /optimizer/momentum/embedding/positions: expected float32, found float64");
+  EXPECT_EQ(message("/optimizer/left/embedding/positions", f64, {9, 8}),
+            ": /optimizer/left/embedding/positions: expected float32, found float64");
 }

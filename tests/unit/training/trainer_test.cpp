@@ -59,7 +59,9 @@ TEST(Trainer, AccumulatingIsTheLargeBatch) {
 TEST(Trainer, AStopLeavesNoTrace) {
   const Workbench setup;
   for (const Json& given : {Json{{"optimizer", "adamw"}}, Json{{"optimizer", "sgdm"}, {"order", "shuffle"}},
-                            Json{{"optimizer", "ecd"}, {"nu", 0.1}, {"schedule", "cosine"}, {"warmup", 3}}}) {
+                            Json{{"optimizer", "ecd"}, {"nu", 0.1}, {"schedule", "cosine"}, {"warmup", 3}},
+                            Json{{"optimizer", "ecdsep"}, {"delta-energy", 0.1}, {"nu", 0.1}},
+                            Json{{"optimizer", "soap"}, {"precondition-every", 2}}}) {
     architecture::Checkpoint whole = architecture::initialise(small_config(), 1, 1);
     State state;
     setup.steps(whole, state, given, 6);
@@ -83,6 +85,9 @@ TEST(Trainer, AStopLeavesNoTrace) {
     ASSERT_EQ(rest.training.optimizer.size(), whole.training.optimizer.size());
     for (const auto& [name, arena] : whole.training.optimizer)
       EXPECT_TRUE(same_bits(rest.training.optimizer.at(name), arena)) << given << name;
+    EXPECT_EQ(rest.training.sides.size(), whole.training.sides.size());
+    for (const auto& [name, side] : whole.training.sides)
+      EXPECT_TRUE(same_bits(rest.training.sides.at(name), side)) << given << name;
     EXPECT_EQ(resumed.smoothed_loss, state.smoothed_loss);
     EXPECT_FALSE(same_bits(half.parameters, whole.parameters)); // or the comparison above says nothing
   }
