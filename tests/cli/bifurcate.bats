@@ -54,6 +54,22 @@ near() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a - b; exit !(d <= by &
   [ "$(noether bifurcate phases --mu 1.25 | column period)" = 4 ]
 }
 
+@test "diagram: the kept steps of each mu, none where it diverges, and a picture of the size asked for" {
+  noether bifurcate diagram --mu 1.1:2.1:11 --keep 3 --picture a.png --height 50 > table.tsv
+  [ "$(column mu < table.tsv | sort -u | wc -l)" = 10 ] # not 2.1
+  [ "$(column step < table.tsv | head -3 | xargs)" = "1001 1002 1003" ]
+  # Period 2 at 1.1.
+  [ "$(column e < table.tsv | sed -n 1p | cut -c 1-9)" = "$(column e < table.tsv | sed -n 3p | cut -c 1-9)" ]
+  [ "$(column e < table.tsv | sed -n 1p | cut -c 1-9)" != "$(column e < table.tsv | sed -n 2p | cut -c 1-9)" ]
+  [ "$(od -An -t x1 -j 16 -N 8 a.png | tr -d ' ')" = 0000000b00000032 ]
+  noether bifurcate diagram --mu 0:2:300 -j 1 > one
+  noether bifurcate diagram --mu 0:2:300 -j 3 > three
+  cmp one three
+  run -1 --separate-stderr noether bifurcate diagram --mu 3 --picture none.png -o none.tsv
+  [ "$stderr" = "noether bifurcate: every orbit diverged: there is nothing to draw" ]
+  [ ! -e none.tsv ]
+}
+
 @test "basins: the ellipse's area, a picture of the size asked for, a grid that others read; the same for any number of threads" {
   noether bifurcate basins --mu 0.8 --size 300x200 --picture a.png --grid a.h5 -j 1 > one
   noether bifurcate basins --mu 0.8 --size 300x200 --picture b.png --grid b.h5 -j 3 > three
@@ -77,7 +93,7 @@ near() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a - b; exit !(d <= by &
     [ -z "$output" ]
     [ "$stderr" = "noether bifurcate: $1" ]
   }
-  check "expected a subcommand: orbit, lyapunov, phases or basins"
+  check "expected a subcommand: orbit, lyapunov, phases, diagram or basins"
   check "--mu: expected a number, or FIRST:LAST:COUNT with 2 or more in rising order, found 2:1:5" phases --mu 2:1:5
   check "--mu: phases are defined for mu above 0, found -1" phases --mu=-1
   check "--mu: the ellipse is there for 0 < mu < 2, found 2.5" lyapunov --mu 2.5 --on ellipse
