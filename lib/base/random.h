@@ -19,6 +19,7 @@ enum class Purpose : std::uint32_t {
   kDirection = 8,  ///< fixed directions of symmetry-breaking biases; step is the direction's number
   kLanczos = 9,    ///< where the search for eigenvalues starts
   kOrbit = 10,     ///< where orbits of the two-factor map start
+  kSwitching = 11, ///< mini-batches of the two-factor map; layer is the orbit's number
 };
 
 /// Philox4x32 with ten rounds (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011).

@@ -70,6 +70,20 @@ near() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a - b; exit !(d <= by &
   [ ! -e none.tsv ]
 }
 
+@test "switching: larger batches escape less; the histogram adds up; the same for any number of threads" {
+  options=(--nu-deviation 0.6 --batch 1 --batch 4 --orbits 2000 --steps 200 --kappa-deviation 0.1)
+  noether bifurcate switching "${options[@]}" --histogram first.tsv -j 1 > one
+  noether bifurcate switching "${options[@]}" -j 3 > three
+  cmp one three
+  column probability < one | xargs | awk '{ exit !($1 > 2 * $2) }'
+  paste <(column low < one) <(column probability < one) <(column high < one) | awk '!($1 <= $2 && $2 <= $3) { exit 1 }'
+  [ "$(awk -F'\t' '$1 == 1 { n += $3 } END { print n }' first.tsv)" = "$(column escaped < one | head -1)" ]
+  noether bifurcate switching "${options[@]}" --draw two-point --seed 3 > other
+  ! cmp -s one other || false
+  run -2 --separate-stderr noether bifurcate switching --batch 0
+  [ "$stderr" = "noether bifurcate: --batch: expected a whole number from 1 to 1048576, found 0" ]
+}
+
 @test "basins: the ellipse's area, a picture of the size asked for, a grid that others read; the same for any number of threads" {
   noether bifurcate basins --mu 0.8 --size 300x200 --picture a.png --grid a.h5 -j 1 > one
   noether bifurcate basins --mu 0.8 --size 300x200 --picture b.png --grid b.h5 -j 3 > three
@@ -93,7 +107,7 @@ near() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a - b; exit !(d <= by &
     [ -z "$output" ]
     [ "$stderr" = "noether bifurcate: $1" ]
   }
-  check "expected a subcommand: orbit, lyapunov, phases, diagram or basins"
+  check "expected a subcommand: orbit, lyapunov, phases, diagram, switching or basins"
   check "--mu: expected a number, or FIRST:LAST:COUNT with 2 or more in rising order, found 2:1:5" phases --mu 2:1:5
   check "--mu: phases are defined for mu above 0, found -1" phases --mu=-1
   check "--mu: the ellipse is there for 0 < mu < 2, found 2.5" lyapunov --mu 2.5 --on ellipse
