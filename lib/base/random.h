@@ -20,6 +20,7 @@ enum class Purpose : std::uint32_t {
   kLanczos = 9,    ///< where the search for eigenvalues starts
   kOrbit = 10,     ///< where orbits of the two-factor map start
   kSwitching = 11, ///< mini-batches of the two-factor map; layer is the orbit's number
+  kChaosTest = 12, ///< frequencies of the 0-1 test for chaos
 };
 
 /// Philox4x32 with ten rounds (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011).

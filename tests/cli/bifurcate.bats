@@ -84,6 +84,24 @@ near() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a - b; exit !(d <= by &
   [ "$stderr" = "noether bifurcate: --batch: expected a whole number from 1 to 1048576, found 0" ]
 }
 
+@test "classify: what an orbit did, from a table or plain numbers; each wrong line is named" {
+  courses() { for mu in "$@"; do noether bifurcate orbit --mu "$mu" --a 1.2 --b 1.2 --steps 3000 | noether bifurcate classify --column loss | column course; done | xargs; }
+  [ "$(courses 0.4 0.95 1.15 1.9 2.3)" = "monotone catapult periodic chaotic divergent" ]
+  noether bifurcate orbit --mu 1.25 --a 1.1 --b 1.1 --steps 5000 > orbit.tsv
+  seq 20 -1 1 > falling
+  noether bifurcate classify orbit.tsv --column e | column period | grep -qx 4
+  [ "$(noether bifurcate classify falling orbit.tsv | column course | xargs)" = "monotone periodic" ]
+  run -1 --separate-stderr noether bifurcate classify orbit.tsv --column los
+  [[ "$stderr" == "noether bifurcate: orbit.tsv: no column los (did you mean loss?)"* ]]
+  printf '1\n2\nx\n' > wrong
+  run -1 --separate-stderr noether bifurcate classify wrong
+  [ "$stderr" = "noether bifurcate: wrong: line 3: expected a number, found x" ]
+  run -1 --separate-stderr noether bifurcate classify missing.tsv
+  [ "$stderr" = "noether bifurcate: missing.tsv: no such file or directory" ]
+  run -1 --separate-stderr bash -c 'seq 3 | noether bifurcate classify'
+  [ "$stderr" = "noether bifurcate: stdin: expected 8 values or more, found 3" ]
+}
+
 @test "basins: the ellipse's area, a picture of the size asked for, a grid that others read; the same for any number of threads" {
   noether bifurcate basins --mu 0.8 --size 300x200 --picture a.png --grid a.h5 -j 1 > one
   noether bifurcate basins --mu 0.8 --size 300x200 --picture b.png --grid b.h5 -j 3 > three
@@ -107,7 +125,7 @@ near() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a - b; exit !(d <= by &
     [ -z "$output" ]
     [ "$stderr" = "noether bifurcate: $1" ]
   }
-  check "expected a subcommand: orbit, lyapunov, phases, diagram, switching or basins"
+  check "expected a subcommand: orbit, lyapunov, phases, diagram, switching, classify or basins"
   check "--mu: expected a number, or FIRST:LAST:COUNT with 2 or more in rising order, found 2:1:5" phases --mu 2:1:5
   check "--mu: phases are defined for mu above 0, found -1" phases --mu=-1
   check "--mu: the ellipse is there for 0 < mu < 2, found 2.5" lyapunov --mu 2.5 --on ellipse
