@@ -77,7 +77,7 @@ Orbit run(const SwitchingOptions& options, std::int64_t number) {
 Draw draw_of(std::string_view name) { return choice_of<Draw>(name, kDraws, "distribution"); }
 
 Share share_of(std::int64_t count, std::int64_t all) {
-  constexpr double z = 1.959963984540054;
+  const double z = 1.959963984540054;
   const auto n = static_cast<double>(all);
   const double p = static_cast<double>(count) / n, centre = (p + z * z / (2 * n)) / (1 + z * z / n),
                half = z / (1 + z * z / n) * std::sqrt(p * (1 - p) / n + z * z / (4 * n * n));
