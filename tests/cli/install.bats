@@ -36,6 +36,13 @@ setup() { set -o pipefail; cd "$BATS_TEST_TMPDIR"; }
   [[ "$output" == *"noether tokenize"* ]]
 }
 
+@test "install: programs that do not need LibTorch know nothing of it" {
+  for program in tokenize init bifurcate; do
+    run -0 ldd "$PREFIX/libexec/noether/$program"
+    [[ "$output" != *torch* ]]
+  done
+}
+
 # bats test_tags=torch
 @test "install: LibTorch's libraries come along" {
   run -0 ldd "$PREFIX/libexec/noether/train"
