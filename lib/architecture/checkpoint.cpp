@@ -64,11 +64,16 @@ std::optional<std::size_t> side_of(std::string_view name) {
                            : std::nullopt;
 }
 
-/// [n + 1, n] numbers, n by the parameter that `name`, "left/layers/...", is of.
+/// [n + 1, n] numbers, n by the matrix that `name`, "left/layers/...", is of; a matrix of several has its number last.
 store::Shape side_shape(const std::string& name, const std::vector<Parameter>& layout) {
   const std::size_t slash = name.find('/');
-  const auto found = std::find_if(layout.begin(), layout.end(),
-                                  [&](const Parameter& p) { return name.compare(slash + 1, name.npos, p.name) == 0; });
+  const std::string matrix = name.substr(slash + 1);
+  const auto found = std::find_if(layout.begin(), layout.end(), [&](const Parameter& p) {
+    if (p.matrices == 1) return matrix == p.name;
+    for (std::int64_t m = 0; m < p.matrices; ++m)
+      if (matrix == fmt::format("{}/{}", p.name, m)) return true;
+    return false;
+  });
   const std::int64_t n = found == layout.end() ? 0 : found->matrix_shape()[*side_of(name.substr(0, slash))];
   return {static_cast<std::uint64_t>(n == 0 ? 0 : n + 1), static_cast<std::uint64_t>(n)};
 }

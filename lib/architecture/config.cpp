@@ -162,8 +162,8 @@ bool Parameter::is_matrix() const { return name.starts_with("embedding/") || nam
 
 std::array<std::int64_t, 2> Parameter::matrix_shape() const {
   if (!is_matrix()) return {0, 0};
-  const std::int64_t rows = name.ends_with("/W_O") ? shape.front() : count / shape.back();
-  return {rows, count / rows};
+  const std::int64_t size = count / matrices, rows = name.ends_with("/W_O") ? shape.front() : size / shape.back();
+  return {rows, size / rows};
 }
 bool Parameter::has_vocabulary_rows() const { return name == "embedding/tokens" || name == "head/W_U"; }
 
@@ -332,6 +332,7 @@ std::vector<Parameter> parameters(const Config& c) {
     const auto add_mlp = [&](const char* name, std::vector<std::int64_t> shape, const Initial& initial) {
       if (c.experts > 0) shape.insert(shape.begin(), c.experts);
       add(mlp + name, std::move(shape), Group::mlp, initial);
+      if (c.experts > 0 && list.back().is_matrix()) list.back().matrices = c.experts;
     };
     if (c.experts > 0) add(mlp + "W_router", {c.experts, c.width}, Group::mlp, normal);
     if (c.gated_mlp) add_mlp("W_gate", {c.hidden, c.width}, normal);

@@ -103,13 +103,14 @@ struct Parameter {
   std::vector<std::int64_t> shape;
   Group group;
   Initial initial;
-  std::int64_t offset = 0; ///< first element in the arena
-  std::int64_t count = 0;  ///< product of shape
+  std::int64_t offset = 0;   ///< first element in the arena
+  std::int64_t count = 0;    ///< product of shape
+  std::int64_t matrices = 1; ///< that lie one after the other: those of experts
   /// A weight matrix or an embedding, as against a bias, a gain or a slope: what weight decay usually applies to. (b_Q
   /// has two dimensions, and is none.)
   bool is_matrix() const;
-  /// Rows (outputs, or tokens) and columns of a matrix; {0, 0} of what is none. Heads are not apart: W_Q is [width,
-  /// width].
+  /// Rows (outputs, or tokens) and columns of a matrix, or of each of its matrices; {0, 0} of what is none. Heads are
+  /// not apart: W_Q is [width, width].
   std::array<std::int64_t, 2> matrix_shape() const;
   /// A row for each token of the vocabulary.
   bool has_vocabulary_rows() const;

@@ -25,7 +25,7 @@ struct Segment {
   /// Of a matrix, row by row; 0: it is none. Only SOAP looks at these.
   std::int64_t rows = 0, columns = 0;
   bool vocabulary_rows = false; ///< a row for each token
-  std::string_view name = {};   ///< for messages
+  std::string name = {};        ///< for messages, and of its state in files
 };
 
 /// Flat arrays, one number a parameter, all laid out alike, and the tensors in them in the order of their offsets.

@@ -50,13 +50,16 @@ std::vector<Part> parts_of(const std::vector<architecture::Parameter>& layout, c
     const architecture::Parameter& parameter = layout[i];
     const auto [rows, columns] = parameter.matrix_shape();
     part.parameters.push_back(i);
-    part.segments.push_back({.offset = parameter.offset,
-                             .length = parameter.count,
-                             .decay = !settings.decay_matrices_only || parameter.is_matrix(),
-                             .rows = rows,
-                             .columns = columns,
-                             .vocabulary_rows = parameter.has_vocabulary_rows(),
-                             .name = parameter.name});
+    const std::int64_t length = parameter.count / parameter.matrices;
+    for (std::int64_t m = 0; m < parameter.matrices; ++m)
+      part.segments.push_back(
+          {.offset = parameter.offset + m * length,
+           .length = length,
+           .decay = !settings.decay_matrices_only || parameter.is_matrix(),
+           .rows = rows,
+           .columns = columns,
+           .vocabulary_rows = parameter.has_vocabulary_rows(),
+           .name = parameter.matrices > 1 ? fmt::format("{}/{}", parameter.name, m) : parameter.name});
   }
   return {part};
 }

@@ -72,6 +72,16 @@ column() { awk -F'\t' -v name="$1" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i =
   done
 }
 
+@test "soap turns each expert by itself, and resumes to the bit" {
+  noether init gpt2 --layers 1 --heads 2 --width 16 --context 16 -t bpe.h5 --experts 3 -o experts.h5
+  train experts.h5 tokens.h5 --steps 30 --optimizer soap --lr 3e-3 -q -o whole.h5
+  run -0 h5dump -H -d /optimizer/left/layers/0/mlp/W_up/2 whole.h5
+  [[ "$output" == *"( 65, 64 )"* ]] # hidden features
+  train experts.h5 tokens.h5 --steps 14 --optimizer soap --lr 3e-3 -q -o part.h5
+  train part.h5 tokens.h5 --steps 30 -q -o rest.h5
+  [ "$(digest rest.h5)" = "$(digest whole.h5)" ]
+}
+
 @test "emitting on the way changes nothing: the last of a stream is the checkpoint that one file would be" {
   options=(--steps 40 --lr 1e-3 --schedule cosine --warmup 5 -q)
   train start.h5 tokens.h5 "${options[@]}" -o whole.h5

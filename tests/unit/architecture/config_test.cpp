@@ -136,3 +136,19 @@ TEST(Flops, AreTwoAWeightAndTheScores) {
   EXPECT_DOUBLE_EQ(flops.forward, 2 * weights + 12 * 2.0 * 768 * 512);
   EXPECT_DOUBLE_EQ(flops.train, 3 * flops.forward);
 }
+
+TEST(Parameters, ExpertsAreMatricesOfTheirOwn) {
+  Config config =
+      describe("llama", {.layers = 1, .heads = 2, .width = 8, .hidden = 12, .context = 8, .vocab_size = 16});
+  config.experts = 3;
+  for (const Parameter& parameter : parameters(config)) {
+    const bool of_expert = parameter.name.starts_with("layers/0/mlp/W_") && !parameter.name.ends_with("W_router");
+    EXPECT_EQ(parameter.matrices, of_expert ? 3 : 1) << parameter.name;
+    const auto [rows, columns] = parameter.matrix_shape();
+    const std::string shape = fmt::format("{} x {}", rows, columns);
+    EXPECT_TRUE(!parameter.name.ends_with("W_up") || shape == "12 x 8") << shape;
+    EXPECT_TRUE(!parameter.name.ends_with("W_down") || shape == "8 x 12") << shape;
+    EXPECT_TRUE(!parameter.name.ends_with("W_router") || shape == "3 x 8") << shape;
+    EXPECT_EQ(rows * columns * parameter.matrices, parameter.is_matrix() ? parameter.count : 0);
+  }
+}
