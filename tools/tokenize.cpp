@@ -403,26 +403,6 @@ CLI::App* add_show(CLI::App& app, Common& common, ShowCommand& command) {
   return show;
 }
 
-/// A token for the eye: printable characters as they are, a visible blank, escapes for the rest.
-std::string shown(std::string_view bytes) {
-  std::string text;
-  const char* const end = bytes.data() + bytes.size();
-  for (const char* at = bytes.data(); at < end;) {
-    const text::Decoded decoded = text::decode_utf8(at, end);
-    const std::uint32_t point = decoded.code_point;
-    if (point == ' ')
-      text += "\u2423";
-    else if (point == '\n' || point == '\t' || point == '\r' || point == '\\')
-      text += point == '\n' ? "\\n" : point == '\t' ? "\\t" : point == '\r' ? "\\r" : "\\\\";
-    else if (point < 0x20 || (point >= 0x7F && point < 0xA0) || point == text::kMalformed)
-      for (int i = 0; i < decoded.length; ++i) text += fmt::format("\\x{:02x}", static_cast<unsigned char>(at[i]));
-    else
-      text.append(at, decoded.length);
-    at += decoded.length;
-  }
-  return text;
-}
-
 std::string hexadecimal(std::string_view bytes) {
   std::string text;
   for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
@@ -439,7 +419,7 @@ void show_vocabulary(const text::Tokenizer& tokenizer, TableWriter table) {
     const auto found = made.find(bytes);
     const bool special = tokenizer.is_special(id), merged = !special && found != made.end();
     const std::string kind = special ? "special" : merged ? "merge" : bytes.size() == 1 ? "byte" : "whole word";
-    table.row({std::int64_t{id}, kind, shown(bytes), hexadecimal(bytes),
+    table.row({std::int64_t{id}, kind, text::printable(bytes), hexadecimal(bytes),
                merged ? Cell(std::int64_t{found->second.first}) : Cell(),
                merged ? Cell(std::int64_t{found->second.second}) : Cell()});
   }
@@ -453,7 +433,7 @@ void show_text(const text::Tokenizer& tokenizer, const ShowCommand& command, Tab
   for (const std::uint32_t id : encoder.encode(command.text, command.special)) {
     const std::string& bytes = tokenizer.tokens[id];
     const bool begins = std::binary_search(borders.begin(), borders.end(), static_cast<std::size_t>(byte));
-    table.row({byte, std::string(begins ? "word" : ""), std::int64_t{id}, shown(bytes), hexadecimal(bytes)});
+    table.row({byte, std::string(begins ? "word" : ""), std::int64_t{id}, text::printable(bytes), hexadecimal(bytes)});
     byte += static_cast<std::int64_t>(bytes.size());
   }
 }

@@ -21,6 +21,8 @@ enum class Purpose : std::uint32_t {
   kOrbit = 10,     ///< where orbits of the two-factor map start
   kSwitching = 11, ///< mini-batches of the two-factor map; layer is the orbit's number
   kChaosTest = 12, ///< frequencies of the 0-1 test for chaos
+  kNull = 13,      ///< random directions that keys are compared with; step is the direction's number, layer the layer's
+  kPermutation = 14, ///< the order of one side of a correlation
 };
 
 /// Philox4x32 with ten rounds (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011).

@@ -85,7 +85,7 @@ at::Tensor rotate(const at::Tensor& x, std::int64_t rotated, const Rotation& by)
 }
 
 at::Tensor attention(const Model& model, std::int64_t index, const at::Tensor& x, const Rotation& by,
-                     const StepBiases& biases, Cache* cache) {
+                     const StepBiases& biases, Cache* cache, const AttentionObserver* observe) {
   const Config& c = model.config;
   const Layer& layer = model.layers[static_cast<std::size_t>(index)];
   const std::int64_t B = x.size(0), T = x.size(1);
@@ -98,6 +98,7 @@ at::Tensor attention(const Model& model, std::int64_t index, const at::Tensor& x
     q = at::rms_norm(q, {c.head_width}, layer.q_norm_gain, c.norm_epsilon);
     k = at::rms_norm(k, {c.head_width}, layer.k_norm_gain, c.norm_epsilon);
   }
+  const at::Tensor plain_q = q, plain_k = k;
   if (c.rotated() > 0) {
     q = rotate(q, c.rotated(), by);
     k = rotate(k, c.rotated(), by);
@@ -128,6 +129,7 @@ at::Tensor attention(const Model& model, std::int64_t index, const at::Tensor& x
     k = k.repeat_interleave(c.heads / c.kv_heads, 1);
     v = v.repeat_interleave(c.heads / c.kv_heads, 1);
   }
+  if (observe != nullptr) (*observe)(index, {plain_q, plain_k, q, k});
   const at::Tensor y = model.twice_differentiable
                            ? std::get<0>(at::_scaled_dot_product_attention_math(q, k, v, mask, 0.0, causal && T > 1))
                            : at::scaled_dot_product_attention(q, k, v, mask, 0.0, causal && T > 1);
@@ -331,8 +333,18 @@ Cache make_cache(const Config& config, std::int64_t batch) {
   return cache;
 }
 
+at::Tensor attention_norm(const Model& model, std::int64_t layer, const at::Tensor& x) {
+  const Layer& of = model.layers[static_cast<std::size_t>(layer)];
+  return norm(model.config, x, of.attention_norm_gain, of.attention_norm_bias);
+}
+
+at::Tensor rotate_to_positions(const Config& config, const at::Tensor& x, std::int64_t begin) {
+  if (config.rotated() == 0) return x;
+  return rotate(x.unsqueeze(0), config.rotated(), rotation(config, begin, x.size(0), x.options())).squeeze(0);
+}
+
 at::Tensor hidden(const Model& model, const at::Tensor& tokens, const StepBiases& biases, Cache* cache,
-                  at::Tensor* balance) {
+                  at::Tensor* balance, const AttentionObserver* observe) {
   const Config& c = model.config;
   if (balance != nullptr) *balance = at::zeros({}, model.tokens.options().requires_grad(false));
   const std::int64_t begin = cache != nullptr ? cache->length : 0, T = tokens.size(1);
@@ -342,7 +354,7 @@ at::Tensor hidden(const Model& model, const at::Tensor& tokens, const StepBiases
   const Rotation by = c.rotated() > 0 ? rotation(c, begin, T, x.options().requires_grad(false)) : Rotation{};
   for (std::int64_t i = 0; i < c.layers; ++i) {
     const Layer& layer = model.layers[static_cast<std::size_t>(i)];
-    x = x + attention(model, i, norm(c, x, layer.attention_norm_gain, layer.attention_norm_bias), by, biases, cache);
+    x = x + attention(model, i, attention_norm(model, i, x), by, biases, cache, observe);
     const at::Tensor normed = norm(c, x, layer.mlp_norm_gain, layer.mlp_norm_bias);
     x = x + (c.experts > 0 ? mixture(model, layer, normed, balance) : mlp(model, layer, normed));
   }

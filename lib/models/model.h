@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -74,13 +75,26 @@ struct Cache {
 };
 Cache make_cache(const architecture::Config& config, std::int64_t batch);
 
+/// What meets in a layer's attention: after the norm of queries and keys where there is one, [B, T, heads or kv_heads,
+/// head_width], and as they are compared, after the rotation and with their biases, [B, heads, T, head_width].
+struct AttentionInputs {
+  at::Tensor q, k;
+  at::Tensor compared_q, compared_k;
+};
+using AttentionObserver = std::function<void(std::int64_t layer, const AttentionInputs& inputs)>;
+
+/// What a layer's attention sees of x: its norm, [.., width].
+at::Tensor attention_norm(const Model& model, std::int64_t layer, const at::Tensor& x);
+/// x: [T, heads, head_width], queries or keys at the positions from `begin` on: rotated, where the model has RoPE.
+at::Tensor rotate_to_positions(const architecture::Config& config, const at::Tensor& x, std::int64_t begin);
+
 /// tokens: [B, T] int64, T <= context (with a cache: length + T <= context). Returns the last norm's output [B, T,
 /// width]. With a cache (no gradients then) the T tokens go on from its positions, and are added to it. Throws Error
 /// when T is too long.
 /// balance, where it is given, becomes the mean over layers of how unequally busy their experts are (1: equally), for a
-/// model that has experts.
+/// model that has experts. observe, where it is given, is called in each layer.
 at::Tensor hidden(const Model& model, const at::Tensor& tokens, const StepBiases& biases, Cache* cache = nullptr,
-                  at::Tensor* balance = nullptr);
+                  at::Tensor* balance = nullptr, const AttentionObserver* observe = nullptr);
 
 /// [.., width] -> [.., vocab_size]: logits.
 at::Tensor logits(const Model& model, const at::Tensor& hidden_states);

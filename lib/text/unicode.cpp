@@ -3,6 +3,7 @@
 // through unchanged.
 #include "text/unicode.h"
 
+#include <fmt/format.h>
 #include <utf8proc.h>
 
 namespace noether::text {
@@ -97,6 +98,25 @@ Char detail::char_beyond_ascii(const char* at, const char* end) {
   const Decoded decoded = decode_utf8(at, end);
   if (decoded.code_point == kMalformed) return {1, CharClass::other};
   return {decoded.length, class_of(decoded.code_point)};
+}
+
+std::string printable(std::string_view bytes) {
+  std::string text;
+  const char* const end = bytes.data() + bytes.size();
+  for (const char* at = bytes.data(); at < end;) {
+    const Decoded decoded = decode_utf8(at, end);
+    const std::uint32_t point = decoded.code_point;
+    if (point == ' ')
+      text += "\u2423";
+    else if (point == '\n' || point == '\t' || point == '\r' || point == '\\')
+      text += point == '\n' ? "\\n" : point == '\t' ? "\\t" : point == '\r' ? "\\r" : "\\\\";
+    else if (point < 0x20 || (point >= 0x7F && point < 0xA0) || point == kMalformed)
+      for (int i = 0; i < decoded.length; ++i) text += fmt::format("\\x{:02x}", static_cast<unsigned char>(at[i]));
+    else
+      text.append(at, decoded.length);
+    at += decoded.length;
+  }
+  return text;
 }
 
 } // namespace noether::text

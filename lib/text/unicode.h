@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 namespace noether::text {
 
@@ -35,6 +37,11 @@ Decoded decode_utf8(const char* at, const char* end);
 
 /// Bytes at `at` that begin a well-formed character but do not end it: 0 to 3. at < end.
 std::size_t utf8_beginning(const char* at, const char* end);
+
+/// Bytes for the eye, such as a token's: printable characters as they are, a visible blank (U+2423), escapes for the
+/// rest
+/// (\n, \t, \r, \\, \xff).
+std::string printable(std::string_view bytes);
 
 /// The unit that ends where `at` points; begin < at.
 CharClass class_before(const char* begin, const char* at);
