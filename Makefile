@@ -3,7 +3,7 @@
 # BUILD=FOLDER        where to build: build
 # BUILD_TYPE=Debug    as CMake takes it: Release
 # SANITIZE=...        address,undefined: in build-sanitize, and without LibTorch unless TORCH=ON
-# TORCH=OFF           leave out what needs LibTorch: init, train, eval
+# TORCH=OFF           leave out what needs LibTorch: train, eval, align
 # WERROR=ON           warnings are errors
 # JOBS=N              compilers at a time: one a core
 

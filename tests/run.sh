@@ -1,7 +1,7 @@
 #!/bin/bash
 # Runs every test of a build and says how many there were: run.sh FOLDER
-# GoogleTest under ctest, then BATS on the programs. Both run to the end whatever fails. A build without LibTorch has no init, train
-# and eval: the BATS files that say `bats file_tags=torch`, and tests that say `bats test_tags=torch`, are left out then, and that is said.
+# GoogleTest under ctest, then BATS on the programs. Both run to the end whatever fails. A build without LibTorch has no train, eval
+# and align: the BATS files that say `bats file_tags=torch`, and tests that say `bats test_tags=torch`, are left out then, and that is said.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 build=$(realpath "$1")
@@ -16,7 +16,7 @@ export NOETHER_BUILD=$build
 choice=()
 if [ ! -x "$build/libexec/noether/train" ]; then
   choice=(--filter-tags '!torch')
-  echo "This build has no LibTorch: tests of init, train and eval are left out"
+  echo "This build has no LibTorch: tests of train, eval and align are left out"
 fi
 bats "${choice[@]}" --report-formatter tap --output "$reports" tests/cli || status=1
 

@@ -188,8 +188,8 @@ void run_tokens(const TokensCommand& command, const CLI::App& app, const Common&
     bare = alignment::token_scores(subject.model, directions, alignment::embedding_of(view.embedding));
   const alignment::Scores& scores = of_text ? of_text->scores : bare;
 
-  std::vector<std::int64_t> candidates;
-  if (subject.checkpoint.tokenizer) {
+  std::vector<std::int64_t> candidates; // special tokens have keys in a text alone, where they are often attended to
+  if (subject.checkpoint.tokenizer && !of_text) {
     candidates = alignment::ordinary_ids(*subject.checkpoint.tokenizer);
   } else {
     candidates.resize(static_cast<std::size_t>(subject.config().vocab_size));

@@ -5,6 +5,7 @@
 
 #include "base/number.h"
 #include "models/memory.h"
+#include "training/record.h"
 
 namespace {
 
@@ -69,7 +70,7 @@ int main(int argc, char** argv) {
   training::Request request;
   bool dry_run = false;
   std::string device = "cpu";
-  std::int64_t steps = 0, valid_every = 0, save_every = 0, emit_every = 0;
+  std::int64_t steps = 0, valid_every = 0, save_every = 0, emit_every = 0, record_every = 10;
 
   app.add_option("checkpoint", request.checkpoint, "A checkpoint, or - for stdin")->type_name("CHECKPOINT")->required();
   app.add_option("tokens", request.tokens, "Token files, or - for stdin")
@@ -92,6 +93,17 @@ int main(int argc, char** argv) {
   app.add_flag("!--no-optimizer-state", request.optimizer_state, "Leave the optimizer's state out of what is sent");
   app.add_option("--log", request.log, "A row for each step, tab-separated; a resumed run goes on in it")
       ->type_name("FILE");
+  auto* record_option =
+      app.add_option_function<std::string>(
+             "--record", [&](const std::string& list) { request.record_what = training::records_of(list); },
+             "What to record beside the log: momentum (angular momenta), balance (of weights), norms, logits (the "
+             "largest "
+             "of attention); with commas between them")
+          ->type_name("WHAT,...");
+  auto* every_option = add_count(app, "--record-every", record_every, "Record it every N steps");
+  auto* record_log_option =
+      app.add_option("--record-log", request.record_log, "Where it goes: a row for each quantity, layer and head")
+          ->type_name("FILE");
   app.add_flag("--dry-run", dry_run, "Say what the run would take, by four steps in memory; write nothing");
   app.add_option("--device", device, "cpu")->capture_default_str();
   add_output(app, common, "Where the checkpoint goes");
@@ -114,6 +126,12 @@ int main(int argc, char** argv) {
     if (common.json && !dry_run) throw UsageError("--json has no effect without --dry-run");
     if (valid_tokens->count() > 0 && request.valid.empty())
       throw UsageError("--valid-tokens has no effect without --valid");
+    if (record_option->count() > 0 && record_log_option->count() == 0)
+      throw UsageError("--record needs --record-log FILE to write to");
+    for (const CLI::Option* option : {every_option, record_log_option})
+      if (option->count() > 0 && record_option->count() == 0)
+        throw UsageError("{} has no effect without --record", option->get_name());
+    request.record_every = static_cast<std::uint64_t>(record_every);
     if (app.count("--seed") > 0) request.given["seed"] = common.seed;
     if (steps > 0) request.steps = static_cast<std::uint64_t>(steps);
     request.valid_every = static_cast<std::uint64_t>(valid_every);

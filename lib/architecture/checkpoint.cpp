@@ -14,6 +14,7 @@ namespace {
 constexpr const char* kParameters = "/parameters/";
 constexpr const char* kOptimizer = "/optimizer/";
 constexpr const char* kHistory = "/history/";
+constexpr const char* kReferences = "/references/";
 
 store::Shape file_shape(const Parameter& parameter) { return {parameter.shape.begin(), parameter.shape.end()}; }
 
@@ -164,9 +165,13 @@ Checkpoint read_checkpoint(const store::FileReader& file, bool with_optimizer) {
       checkpoint.training.optimizer.emplace(
           name, read_arena(file, prefix + name + "/", checkpoint.layout, &checkpoint.training.holders[name]));
   }
-  if (file.has("/history"))
-    for (const std::string& path : file.datasets("/history"))
-      checkpoint.training.history[path.substr(std::string(kHistory).size())] = file.read<double>(path);
+  const auto columns = [&](const std::string& prefix, auto& into) {
+    const std::string group = prefix.substr(0, prefix.size() - 1);
+    if (file.has(group))
+      for (const std::string& path : file.datasets(group)) into[path.substr(prefix.size())] = file.read<double>(path);
+  };
+  columns(kHistory, checkpoint.training.history);
+  columns(kReferences, checkpoint.training.references);
   return checkpoint;
 }
 
@@ -185,6 +190,7 @@ store::FileWriter to_file(const Checkpoint& checkpoint, bool with_optimizer) {
       file.array(kOptimizer + name, store::Type::f32, side_shape(name, checkpoint.layout), side.data());
   }
   for (const auto& [name, column] : checkpoint.training.history) file.array(kHistory + name, column);
+  for (const auto& [name, values] : checkpoint.training.references) file.array(kReferences + name, values);
   return file;
 }
 

@@ -32,6 +32,8 @@ struct Checkpoint {
     /// columns.
     std::map<std::string, Arena> sides;
     std::map<std::string, std::vector<double>> history; ///< columns of equal length: "step", "loss", ...
+    /// What recorded quantities are compared with: "balance_QK" as it was when the run began.
+    std::map<std::string, std::vector<double>> references;
   } training;
 
   std::vector<std::string> provenance; ///< JSON records, oldest first

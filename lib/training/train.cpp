@@ -40,6 +40,7 @@ void check_request(const Request& request, const CheckpointOutput& output) {
   if (!request.optimizer_state && output.is_file())
     throw UsageError("--no-optimizer-state has no effect with -o FILE, which must be able to go on");
   if (request.log == "-") throw UsageError("--log -: stdout is the checkpoint's; name a file");
+  if (request.record_log == "-") throw UsageError("--record-log -: stdout is the checkpoint's; name a file");
   if (request.valid.empty() && request.valid_every > 0) throw UsageError("--valid-every has no effect without --valid");
 }
 
@@ -164,9 +165,11 @@ std::string introduction(const Run& run) {
 /// The loop's surroundings: what is written, when, and what is said.
 class Session {
 public:
-  Session(const Request& request, Run& run, CheckpointOutput& output, TrainingLog* log, Reporter& reporter)
-      : request_(request), run_(run), output_(output), log_(log), reporter_(reporter), data_(run.files, run.settings),
-        trainer_(run.checkpoint, run.settings, request.threads), first_step_(run.state.step) {
+  Session(const Request& request, Run& run, CheckpointOutput& output, TrainingLog* log, StepTable* record_log,
+          Reporter& reporter)
+      : request_(request), run_(run), output_(output), log_(log), record_log_(record_log), reporter_(reporter),
+        data_(run.files, run.settings), trainer_(run.checkpoint, run.settings, request.threads),
+        first_step_(run.state.step) {
     if (run.valid) valid_.emplace(validation_batch(*run.valid, run.settings.context, request.valid_tokens));
     std::vector<std::vector<std::string>> before{run.checkpoint.provenance};
     store::ProvenanceRecord record = request.record;
@@ -242,6 +245,8 @@ private:
                  .seconds = log_->seconds() + seconds_since(start_),
                  .tokens_per_second = static_cast<double>(batch.counted) / seconds,
                  .valid_loss = valid_loss});
+    if (record_log_ != nullptr && due(request_.record_every))
+      trainer_.record(request_.record_what, run_.state, batch, [&](const auto& cells) { record_log_->row(cells); });
     if (at < run_.state.steps && (due(request_.save_every) || due(request_.emit_every)))
       write(due(request_.emit_every));
     if (at < run_.state.steps && reporter_.progress_due()) reporter_.progress(progress()); // finish() shows the last
@@ -287,6 +292,7 @@ private:
   Run& run_;
   CheckpointOutput& output_;
   TrainingLog* log_;
+  StepTable* record_log_;
   Reporter& reporter_;
   Data data_;
   Trainer trainer_;
@@ -306,6 +312,9 @@ void train(Request request, Reporter& reporter) {
   check_request(request, output);
   std::optional<TrainingLog> log;
   if (!request.log.empty()) log.emplace(request.log);
+  std::optional<StepTable> record_log;
+  if (request.record_what != 0)
+    record_log.emplace(request.record_log, record_columns(), "what a training run recorded");
 
   Run run = prepare(request, &output, reporter);
   if (run.state.step == run.state.steps) {
@@ -313,9 +322,12 @@ void train(Request request, Reporter& reporter) {
     // A pipe still wants its checkpoint, and a file that is not there yet too; one that is at this step stays.
     if (output.is_file() && output.found() && output.found()->digest() == run.checkpoint.digest) return;
   }
-  Session session(request, run, output, log ? &*log : nullptr, reporter); // the last of the checks are in it
+  keep_references(request.record_what, run.checkpoint);
+  Session session(request, run, output, log ? &*log : nullptr, record_log ? &*record_log : nullptr,
+                  reporter); // the last of the checks are in it
   reporter.message(introduction(run));
   if (log) log->begin(run.state.step);
+  if (record_log) record_log->begin(run.state.step);
   session.run();
 }
 

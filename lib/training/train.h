@@ -27,7 +27,10 @@ struct Request {
   int zstd_level = 0;
   std::uint64_t save_every = 0, emit_every = 0;
   bool optimizer_state = true;
-  std::string log; ///< "" for none
+  std::string log;          ///< "" for none
+  unsigned record_what = 0; ///< training/record.h; 0 for nothing
+  std::uint64_t record_every = 10;
+  std::string record_log;
 
   int threads = 1;
   store::ProvenanceRecord record; ///< of this run; its inputs are filled in here

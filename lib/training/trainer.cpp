@@ -167,6 +167,14 @@ StepReport Trainer::step(State& state, const Batch& batch) try {
   throw Error("step {}: {}", state.step + 1, error.what_without_backtrace());
 }
 
+void Trainer::record(unsigned what, const State& state, const Batch& batch,
+                     const std::function<void(const std::vector<Cell>&)>& out) try {
+  training::record(what, state.step, checkpoint_, model_, gradients_, batch,
+                   models::sampled_biases(checkpoint_.config, settings_.seed, state.step - 1), out);
+} catch (const c10::Error& error) {
+  throw Error("what is recorded: {}", error.what_without_backtrace());
+}
+
 double Trainer::validate(const Batch& batch) const try {
   const models::Model model = [&] {
     models::Model bound = models::bind(checkpoint_.config, checkpoint_.parameters);

@@ -5,6 +5,7 @@
 #include "architecture/checkpoint.h"
 #include "models/model.h"
 #include "training/batch.h"
+#include "training/record.h"
 #include "training/state.h"
 
 namespace noether::training {
@@ -42,6 +43,11 @@ public:
   /// the first tensor that is not finite: the gradient of layers/3/mlp/W_up"), and optimizers::FloorError at ECD's
   /// floor.
   StepReport step(State& state, const Batch& batch);
+
+  /// After step(), on its batch: hands rows of `what` (training/record.h) to `out`. For balance,
+  /// keep_references() must have been called on the checkpoint.
+  void record(unsigned what, const State& state, const Batch& batch,
+              const std::function<void(const std::vector<Cell>&)>& out);
 
   /// Mean loss over the batch with mean biases, in nats a token.
   double validate(const Batch& batch) const;

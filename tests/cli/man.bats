@@ -35,6 +35,9 @@ check() {
 # bats test_tags=torch
 @test "eval: manual page and --help agree" { check eval loss generate sharpness; }
 
+# bats test_tags=torch
+@test "align: manual page and --help agree" { check align tokens positions enrich score compare momentum balance; }
+
 @test "every page has the sections that readers look for" {
   for page in "$pages"/noether-*.1; do
     for section in NAME SYNOPSIS DESCRIPTION OPTIONS "INPUT AND OUTPUT" EXAMPLES "EXIT STATUS" "SEE ALSO"; do
