@@ -26,6 +26,18 @@ void add_settings(CLI::App& app, Common& common, nlohmann::ordered_json& given) 
           std::string(setting.help));
       continue;
     }
+    if (setting.kind == SettingKind::groups) {
+      app.add_option_function<std::vector<std::string>>(
+             option,
+             [&given, &setting, name](const std::vector<std::string>& all) {
+               for (const std::string& text : all) given[name].push_back(training::parse_setting(setting, text));
+             },
+             std::string(setting.help))
+          ->type_name("PATTERN:NAME=VALUE,...")
+          ->expected(1)
+          ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      continue;
+    }
     auto* added = app.add_option_function<std::string>(
         option,
         [&given, &setting, name](const std::string& text) { given[name] = training::parse_setting(setting, text); },

@@ -4,7 +4,9 @@
 #include "base/number.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <sstream>
 
 namespace noether::training {
 namespace {
@@ -70,6 +72,62 @@ bool belongs_to_an_optimizer(std::string_view name) {
   });
 }
 
+/// Settings that a group of parameters may have, besides the optimizer's own.
+constexpr std::array<std::string_view, 4> kOfGroups{"optimizer", "lr", "weight-decay", "decay"};
+
+/// "PATTERN:NAME=VALUE,NAME=VALUE" as an object of these, the pattern under "parameters".
+Json parse_group(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  if (colon == 0 || colon == std::string::npos || colon + 1 == text.size())
+    throw UsageError("--group: expected PATTERN:NAME=VALUE,..., found {}", text);
+  Json group{{"parameters", text.substr(0, colon)}};
+  std::istringstream pairs(text.substr(colon + 1));
+  for (std::string pair; std::getline(pairs, pair, ',');) {
+    const std::size_t equals = pair.find('=');
+    const std::string name = pair.substr(0, equals);
+    std::vector<std::string> names;
+    const Setting* setting = nullptr;
+    for (const Setting& row : all_settings()) {
+      if (std::find(kOfGroups.begin(), kOfGroups.end(), row.name) == kOfGroups.end() &&
+          !belongs_to_an_optimizer(row.name))
+        continue;
+      names.emplace_back(row.name);
+      if (row.name == name) setting = &row;
+    }
+    if (setting == nullptr || equals == std::string::npos)
+      throw UsageError("--group {}: expected NAME=VALUE, found {}{}", text, pair,
+                       setting == nullptr ? did_you_mean(name, names) : "");
+    const std::string value = pair.substr(equals + 1);
+    if (!setting->word.empty() && value == setting->word)
+      throw UsageError("--group {}: {}={} is for a whole run", text, name, value);
+    if (setting->kind == SettingKind::flag && value != "true" && value != "false")
+      throw UsageError("--group {}: {}: expected true or false, found {}", text, name, value);
+    group[name] = parse_setting(*setting, value);
+  }
+  return group;
+}
+
+/// Throws UsageError for a setting of a group that has no effect, and where ECD would move several groups.
+void check_groups(const Json& groups, const std::string& optimizer) {
+  const auto descends = [](std::string_view name) { // at a distance from F0, which is one for the whole run
+    const auto& options = optimizers::optimizer_of(name).options;
+    return std::find(options.begin(), options.end(), "f0") != options.end();
+  };
+  int descending = descends(optimizer) ? 1 : 0;
+  for (const Json& group : groups) {
+    const auto pattern = group.at("parameters").get<std::string>();
+    const std::string own = group.value("optimizer", optimizer);
+    const auto& options = optimizers::optimizer_of(own).options;
+    for (const auto& [name, value] : group.items())
+      if (name != "parameters" && std::find(kOfGroups.begin(), kOfGroups.end(), name) == kOfGroups.end() &&
+          std::find(options.begin(), options.end(), name) == options.end())
+        throw UsageError("--group {}: {} has no effect with optimizer={}", pattern, name, own);
+    if (descends(own) && ++descending > 1)
+      throw UsageError("--group {}: {} moves all its parameters together; name another optimizer for one of its groups",
+                       pattern, own);
+  }
+}
+
 } // namespace
 
 const std::vector<Setting>& all_settings() {
@@ -117,10 +175,17 @@ const std::vector<Setting>& all_settings() {
        .open = true},
       {.name = "f0",
        .kind = real,
-       .help = "ecd, ecdsep: floor of the loss, below what can be reached",
+       .help = "ecd, ecdsep: floor of the loss, below what can be reached; auto: it follows the loss down (ecd)",
        .shown_default = "2",
        .least = -kAny,
-       .most = kAny},
+       .most = kAny,
+       .word = "auto"},
+      {.name = "f0-fraction",
+       .kind = real,
+       .help = "with --f0 auto: F0 is this part of the loss below it, and is set anew when the loss has come half way",
+       .shown_default = "0.5",
+       .most = 1,
+       .open = true},
       {.name = "nu", .kind = real, .help = "ecd, ecdsep: size of random bounces", .shown_default = "0", .most = kAny},
       {.name = "s",
        .kind = real,
@@ -158,6 +223,11 @@ const std::vector<Setting>& all_settings() {
        .help = "soap: the first step makes the bases alone, as published, or moves too",
        .shown_default = "skip",
        .choices = first_steps},
+      {.name = "group",
+       .kind = groups,
+       .help = "Other settings for parameters whose names match: 'embedding/*:optimizer=adamw,lr=1e-3'; may be given "
+               "again, and the first that matches counts",
+       .shown_default = ""},
       {.name = "clip",
        .kind = real,
        .help = "Gradients longer than this are made this long; 0: never",
@@ -238,6 +308,7 @@ Json parse_setting(const Setting& setting, const std::string& text) {
                      did_you_mean(text, choices));
   }
   case SettingKind::real: {
+    if (!setting.word.empty() && text == setting.word) return text;
     const auto value = parse_real(text);
     if (!value || !fits(setting, *value)) throw expected("a finite number" + range());
     return *value;
@@ -249,6 +320,8 @@ Json parse_setting(const Setting& setting, const std::string& text) {
   }
   case SettingKind::flag:
     return text == "true";
+  case SettingKind::groups:
+    return parse_group(text);
   case SettingKind::weights:
     break;
   }
@@ -294,6 +367,14 @@ Json resolve_settings(const Json& given, const Json& stored, const Surroundings&
     Json value;
     if (name == "optimizer") {
       value = optimizer_name;
+    } else if (name == "f0-fraction") {
+      if (all.contains("f0") && all["f0"] == "auto")
+        value = chosen(name, 0.5);
+      else
+        without = "without --f0 auto";
+    } else if (name == "group") {
+      value = chosen(name, {});
+      if (!value.is_null()) check_groups(value, optimizer_name);
     } else if (name == "clip" || name == "lr" || name == "weight-decay") {
       value = hyperparameter(name);
     } else if (belongs_to_an_optimizer(name)) {
@@ -345,6 +426,8 @@ Json resolve_settings(const Json& given, const Json& stored, const Surroundings&
       throw Error("the checkpoint's --{} is {}, which cannot be", name, value.dump());
     if (!value.is_null()) all[std::string(name)] = value;
   }
+  if (all.contains("f0") && all["f0"] == "auto" && optimizer_name != "ecd")
+    throw UsageError("--f0 auto has no effect with --optimizer {}: its energy is counted from one F0", optimizer_name);
   if (decays_rate) all["steps"] = surroundings.steps;
   all["data"] = surroundings.digests;
 
@@ -356,17 +439,39 @@ Json resolve_settings(const Json& given, const Json& stored, const Surroundings&
   return all;
 }
 
+namespace {
+
+/// Takes over the hyperparameters that `json` has.
+void set_hyperparameters(const Json& json, optimizers::Hyperparameters& h) {
+  for (const auto& [key, value] : json.items()) {
+    if (double* real = real_of(h, key); real != nullptr && value != "auto") *real = value.get<double>();
+    if (bool* flag = flag_of(h, key)) *flag = value.get<bool>();
+    if (std::int64_t* count = count_of(h, key)) *count = value.get<std::int64_t>();
+    if (key == "first-step") h.apply_first_step = value == "apply";
+  }
+}
+
+} // namespace
+
 Settings settings_of(const Json& json, const std::string& name) try {
   Settings settings;
   settings.optimizer = &optimizers::optimizer_of(json.at("optimizer").get<std::string>());
   settings.hyperparameters = settings.optimizer->defaults;
-  for (const auto& [key, value] : json.items()) {
-    if (double* real = real_of(settings.hyperparameters, key)) *real = value.get<double>();
-    if (bool* flag = flag_of(settings.hyperparameters, key)) *flag = value.get<bool>();
-    if (std::int64_t* count = count_of(settings.hyperparameters, key)) *count = value.get<std::int64_t>();
-    if (key == "first-step") settings.hyperparameters.apply_first_step = value == "apply";
-  }
+  set_hyperparameters(json, settings.hyperparameters);
   settings.decay_matrices_only = json.value("decay", "all") == "matrices";
+  if (json.contains("f0-fraction")) settings.f0_fraction = json.at("f0-fraction").get<double>();
+  for (const Json& own : json.value("group", Json::array())) {
+    // What a group does not say is the run's, but for another optimizer's hyperparameters.
+    Group group{.parameters = own.at("parameters").get<std::string>(),
+                .optimizer = &optimizers::optimizer_of(own.value("optimizer", std::string(settings.optimizer->name))),
+                .hyperparameters = {},
+                .decay_matrices_only = own.value("decay", json.value("decay", "all")) == "matrices"};
+    group.hyperparameters =
+        group.optimizer == settings.optimizer ? settings.hyperparameters : group.optimizer->defaults;
+    group.hyperparameters.clip = settings.hyperparameters.clip;
+    set_hyperparameters(own, group.hyperparameters);
+    settings.groups.push_back(group);
+  }
   settings.schedule = {.kind = optimizers::schedule_of(json.at("schedule").get<std::string>()),
                        .warmup = json.at("warmup").get<std::uint64_t>(),
                        .final_fraction = json.value("final-fraction", 0.0),

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,7 +19,7 @@ namespace noether::training {
 
 using Json = nlohmann::ordered_json;
 
-enum class SettingKind { word, real, count, flag, weights };
+enum class SettingKind { word, real, count, flag, weights, groups };
 
 /// One row of the table of settings.
 struct Setting {
@@ -28,11 +29,13 @@ struct Setting {
   std::string_view shown_default; ///< for --help
   double least = 0, most = 0;     ///< of a number
   bool open = false;              ///< `least` itself is not allowed
+  std::string_view word = {};     ///< that is taken in place of a number
   std::vector<std::string> (*choices)() = nullptr;
 };
 const std::vector<Setting>& all_settings();
 
-/// A value as it was given. Throws UsageError: "--lr: expected a finite number above 0, found nan".
+/// A value as it was given; of groups one of them. Throws UsageError: "--lr: expected a finite number above 0, found
+/// nan".
 Json parse_setting(const Setting& setting, const std::string& text);
 
 /// What else a full set of settings depends on.
@@ -47,11 +50,22 @@ struct Surroundings {
 /// UsageError for one that was given and has no effect: "--eta has no effect with --optimizer adamw".
 Json resolve_settings(const Json& given, const Json& stored, const Surroundings& surroundings);
 
+/// Parameters that have settings of their own.
+struct Group {
+  std::string parameters; ///< a pattern of names, as the shell's, where * also matches /
+  const optimizers::Optimizer* optimizer = nullptr;
+  optimizers::Hyperparameters hyperparameters;
+  bool decay_matrices_only = false;
+};
+
 /// The same as plain data.
 struct Settings {
   const optimizers::Optimizer* optimizer = nullptr;
   optimizers::Hyperparameters hyperparameters;
   bool decay_matrices_only = false;
+  /// With --f0 auto: F0 is this part of the loss below it. Nothing: F0 is the hyperparameter.
+  std::optional<double> f0_fraction;
+  std::vector<Group> groups; ///< the first that matches a parameter's name counts; none: the settings above
   optimizers::Schedule schedule;
   std::uint64_t schedule_steps = 0; ///< the run's length, as far as the schedule goes by it
   std::int64_t batch = 0, accumulate = 0, context = 0;

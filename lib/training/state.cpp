@@ -14,6 +14,7 @@ Json to_json(const State& state) {
           {"optimizer_steps", state.optimizer_steps},
           {"smoothed_loss", state.smoothed_loss},
           {"start_distance", state.start_distance},
+          {"floors", state.floors},
           {"origin", state.origin},
           {"phases", phases}};
 }
@@ -26,6 +27,7 @@ State state_from_json(const Json& json, const std::string& name) try {
               .optimizer_steps = json.at("optimizer_steps").get<std::uint64_t>(),
               .smoothed_loss = json.at("smoothed_loss").get<double>(),
               .start_distance = json.value("start_distance", 0.0), // older files have none, and nothing that needs it
+              .floors = json.value("floors", decltype(State::floors)()),
               .origin = json.at("origin").get<std::string>(),
               .phases = {}};
   for (const Json& phase : json.at("phases"))

@@ -24,8 +24,10 @@ struct State {
   std::uint64_t optimizer_steps = 0; ///< that the optimizer's state has seen
   double smoothed_loss = 0;          ///< exponential mean with weight 0.1
   double start_distance = 0;         ///< F - F0 at the first step that the optimizer's state has seen; ECDSep's energy
-  std::string origin;                ///< digest of the checkpoint that step 0 began from
-  std::vector<Phase> phases;         ///< the last is in force
+  /// With --f0 auto: each F0, and the step that it holds from.
+  std::vector<std::pair<std::uint64_t, double>> floors{};
+  std::string origin;        ///< digest of the checkpoint that step 0 began from
+  std::vector<Phase> phases; ///< the last is in force
 };
 
 Json to_json(const State& state);

@@ -83,10 +83,13 @@ void check_optimizer_state(Run& run, const std::string& before, Reporter& report
   if (run.state.optimizer_steps == 0 ||
       (!other && has_state(run.checkpoint, parts_of(run.checkpoint.layout, run.settings))))
     return;
+  const std::string_view name = run.settings.optimizer->name;
   reporter.message(
-      other ? fmt::format("the optimizer was {}: {} begins with a fresh state", before, run.settings.optimizer->name)
-            : fmt::format("{}: no optimizer state in it: {} begins with a fresh one", run.checkpoint.name,
-                          run.settings.optimizer->name));
+      other ? fmt::format("the optimizer was {}: {} begins with a fresh state", before, name)
+      : run.checkpoint.training.optimizer.empty()
+          ? fmt::format("{}: no optimizer state in it: {} begins with a fresh one", run.checkpoint.name, name)
+          : fmt::format("{}: its optimizer state is that of other groups: all begin with a fresh one",
+                        run.checkpoint.name));
   auto& training = run.checkpoint.training;
   training.optimizer.clear();
   training.holders.clear();
@@ -156,10 +159,14 @@ Run prepare(const Request& request, CheckpointOutput* output, Reporter& reporter
 
 std::string introduction(const Run& run) {
   const Settings& s = run.settings;
-  return fmt::format("{}, {} parameters, steps {} to {}, {} x {} tokens each, {}, learning rate {:g} {}",
+  std::string groups;
+  for (const Group& group : s.groups)
+    groups +=
+        fmt::format("; {}: {}, learning rate {:g}", group.parameters, group.optimizer->name, group.hyperparameters.lr);
+  return fmt::format("{}, {} parameters, steps {} to {}, {} x {} tokens each, {}, learning rate {:g} {}{}",
                      run.checkpoint.config.family, human_count(static_cast<double>(run.checkpoint.parameters.size())),
                      run.state.step, run.state.steps, s.batch, s.context, s.optimizer->name, s.hyperparameters.lr,
-                     describe(s.schedule, s.schedule_steps));
+                     describe(s.schedule, s.schedule_steps), groups);
 }
 
 /// The loop's surroundings: what is written, when, and what is said.
@@ -213,6 +220,7 @@ private:
       throw DivergedError("{}; {}", error.what(), on_disk_);
     }
     const double seconds = seconds_since(begin);
+    watch_floor(report);
     if (report.fallbacks > 0) {
       fallbacks_ += report.fallbacks;
       reporter_.message(
@@ -250,6 +258,19 @@ private:
     if (at < run_.state.steps && (due(request_.save_every) || due(request_.emit_every)))
       write(due(request_.emit_every));
     if (at < run_.state.steps && reporter_.progress_due()) reporter_.progress(progress()); // finish() shows the last
+  }
+
+  /// Says when F0 has moved, and once when the loss is near one that does not.
+  void watch_floor(const StepReport& report) {
+    if (report.floor)
+      reporter_.detail(fmt::format("step {}: F0 is {:.6g} from here on", run_.state.step, *report.floor));
+    if (run_.settings.f0_fraction || report.distance <= 0 || report.distance > kNear * report.loss || near_floor_)
+      return;
+    near_floor_ = true;
+    reporter_.message(
+        fmt::format("step {}: the loss, {:.4g}, is near F0 = {:g}, where steps grow as 1 / (loss - F0) and "
+                    "the run ends: --f0 auto, or a smaller one, would leave room",
+                    run_.state.step, report.loss, report.loss - report.distance));
   }
 
   std::string progress() const {
@@ -303,6 +324,8 @@ private:
   Clock::time_point start_, rate_start_;
   std::int64_t rate_tokens_ = 0;
   int fallbacks_ = 0;
+  static constexpr double kNear = 0.05; ///< of the loss
+  bool near_floor_ = false;
 };
 
 } // namespace

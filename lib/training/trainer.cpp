@@ -6,6 +6,8 @@
 #include <ATen/ops/from_blob.h>
 #include <c10/util/Exception.h>
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -41,27 +43,56 @@ template <class Use> void for_each_side(const Part& part, const Use& use) {
   }
 }
 
+/// Where F0 is to be for a loss, when it has come more than half way down to where it is: `fraction` of the loss below
+/// it. Nothing while F0 may stay.
+std::optional<double> next_floor(const State& state, double fraction, double loss) {
+  if (!state.floors.empty() && loss - state.floors.back().second >= fraction / 2 * loss) return std::nullopt;
+  return (1 - fraction) * loss;
+}
+
 } // namespace
 
 std::vector<Part> parts_of(const std::vector<architecture::Parameter>& layout, const Settings& settings) {
-  Part part{
-      .optimizer = settings.optimizer, .hyperparameters = settings.hyperparameters, .parameters = {}, .segments = {}};
+  std::vector<Part> parts;
+  std::vector<bool> decay_matrices_only;
+  for (const Group& group : settings.groups) {
+    parts.push_back({group.optimizer, group.hyperparameters, {}, {}});
+    decay_matrices_only.push_back(group.decay_matrices_only);
+  }
+  parts.push_back({settings.optimizer, settings.hyperparameters, {}, {}});
+  decay_matrices_only.push_back(settings.decay_matrices_only);
   for (std::size_t i = 0; i < layout.size(); ++i) {
     const architecture::Parameter& parameter = layout[i];
     const auto [rows, columns] = parameter.matrix_shape();
+    std::size_t p = 0;
+    while (p < settings.groups.size() && fnmatch(settings.groups[p].parameters.c_str(), parameter.name.c_str(), 0) != 0)
+      ++p;
+    Part& part = parts[p];
     part.parameters.push_back(i);
     const std::int64_t length = parameter.count / parameter.matrices;
     for (std::int64_t m = 0; m < parameter.matrices; ++m)
       part.segments.push_back(
           {.offset = parameter.offset + m * length,
            .length = length,
-           .decay = !settings.decay_matrices_only || parameter.is_matrix(),
+           .decay = !decay_matrices_only[p] || parameter.is_matrix(),
            .rows = rows,
            .columns = columns,
            .vocabulary_rows = parameter.has_vocabulary_rows(),
            .name = parameter.matrices > 1 ? fmt::format("{}/{}", parameter.name, m) : parameter.name});
   }
-  return {part};
+  for (std::size_t p = 0; p < settings.groups.size(); ++p)
+    if (parts[p].parameters.empty()) {
+      std::vector<std::string> names;
+      for (const architecture::Parameter& parameter : layout) names.push_back(parameter.name);
+      throw UsageError("--group {}: no parameter's name matches, or an earlier group has them all{}",
+                       settings.groups[p].parameters, did_you_mean(settings.groups[p].parameters, names));
+    }
+  if (parts.back().parameters.empty()) parts.pop_back(); // the groups have them all
+  std::stable_partition(parts.begin(), parts.end(), [](const Part& part) {
+    const auto& options = part.optimizer->options;
+    return std::find(options.begin(), options.end(), "f0") != options.end();
+  });
+  return parts;
 }
 
 bool has_state(const architecture::Checkpoint& checkpoint, const std::vector<Part>& parts) {
@@ -107,6 +138,7 @@ Trainer::Trainer(architecture::Checkpoint& checkpoint, const Settings& settings,
       arena.sides[i][s] = side.data();
     });
     arenas_.push_back(std::move(arena));
+    if (parts_.size() > 1) whole_.insert(whole_.end(), part.segments.begin(), part.segments.end());
   }
 }
 
@@ -127,7 +159,13 @@ StepReport Trainer::step(State& state, const Batch& batch) try {
 
   const double factor = optimizers::lr_factor(settings_.schedule, state.step, settings_.schedule_steps);
   report.learning_rate = settings_.hyperparameters.lr * factor;
+  const double smoothed =
+      state.step == 0 ? report.loss : state.smoothed_loss + 0.1 * (report.loss - state.smoothed_loss);
   bool finite = std::isfinite(report.loss);
+  if (finite && settings_.f0_fraction) {
+    report.floor = next_floor(state, *settings_.f0_fraction, std::min(report.loss, smoothed));
+    for (Part& part : parts_) part.hyperparameters.f0 = report.floor ? *report.floor : state.floors.back().second;
+  }
   if (finite) {
     optimizers::StepContext context{.lr_factor = factor,
                                     .taken = state.optimizer_steps,
@@ -137,10 +175,16 @@ StepReport Trainer::step(State& state, const Batch& batch) try {
                                     .start_distance = state.start_distance,
                                     .threads = threads_};
     double start_distance = state.start_distance;
+    if (parts_.size() > 1) {
+      const optimizers::Arena<float> all{checkpoint_.parameters.data(), gradients_.data(), {}, whole_};
+      context.gradient_norm = optimizers::gradient_norm(all, threads_);
+      finite = std::isfinite(context.gradient_norm);
+    }
     for (std::size_t i = 0; i < parts_.size() && finite; ++i) {
       const optimizers::StepResult result = parts_[i].optimizer->step(arenas_[i], parts_[i].hyperparameters, context);
       report.gradient_norm = result.gradient_norm;
       report.fallbacks += result.fallbacks;
+      report.distance = std::max(report.distance, result.distance);
       finite = std::isfinite(result.gradient_norm);
       if (state.optimizer_steps == 0 && result.distance > 0) start_distance = result.distance;
     }
@@ -155,7 +199,8 @@ StepReport Trainer::step(State& state, const Batch& batch) try {
     throw DivergedError("step {}: the loss is {:g}; the first tensor that is not finite: {}", state.step + 1,
                         std::abs(report.loss), tensor);
   }
-  state.smoothed_loss = state.step == 0 ? report.loss : state.smoothed_loss + 0.1 * (report.loss - state.smoothed_loss);
+  if (report.floor) state.floors.emplace_back(state.step, *report.floor);
+  state.smoothed_loss = smoothed;
   ++state.step;
   ++state.optimizer_steps;
   state.windows += static_cast<std::uint64_t>(batch.rows);

@@ -14,7 +14,9 @@ struct StepReport {
   double loss = 0; ///< mean over the targets that count, nats a token, before the step
   double gradient_norm = 0;
   double learning_rate = 0;
-  int fallbacks = 0; ///< SOAP's factorisations that needed float64
+  int fallbacks = 0;           ///< SOAP's factorisations that needed float64
+  double distance = 0;         ///< of the loss from ECD's F0, in nats; 0 for others
+  std::optional<double> floor; ///< F0, where --f0 auto has set it anew for this step
 };
 
 /// The parameters that one optimizer moves.
@@ -24,7 +26,9 @@ struct Part {
   std::vector<std::size_t> parameters; ///< in the layout
   std::vector<optimizers::Segment> segments;
 };
-/// Every parameter is in one part. The segments borrow the layout's names.
+/// Every parameter is in one part: that of the first group whose pattern its name matches, or that of the run's own
+/// optimizer. A part that ECD moves is the first: it may refuse a step, and nothing must have been changed then. Throws
+/// UsageError for a group without parameters.
 std::vector<Part> parts_of(const std::vector<architecture::Parameter>& layout, const Settings& settings);
 
 /// Whether the checkpoint has all the state that the parts' optimizers need, and no other.
@@ -66,6 +70,7 @@ private:
   models::Model model_;
   std::vector<Part> parts_;
   std::vector<optimizers::Arena<float>> arenas_; ///< of the parts
+  std::vector<optimizers::Segment> whole_;       ///< all segments, whose gradient's norm several parts share
 };
 
 } // namespace noether::training

@@ -188,6 +188,29 @@ column() { awk -F'\t' -v name="$1" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i =
   [ ! -e other.h5 ]
 }
 
+@test "groups: optimizers by the parameters' names, kept in the checkpoint, resumed" {
+  line=(--optimizer ecd --f0 0 --group 'embedding/*:optimizer=adamw,lr=1e-3' --group '*W_up:optimizer=soap' --batch 4)
+  run -0 --separate-stderr train start.h5 tokens.h5 "${line[@]}" --steps 6 -o whole.h5
+  [[ "$stderr" == *"; embedding/*: adamw, learning rate 0.001; *W_up: soap, learning rate 0.0003"* ]]
+  h5dump -n whole.h5 > names
+  grep -q /optimizer/second_moment/embedding/tokens names
+  [ "$(grep -c /optimizer/second_moment/layers/0/attention names)" -eq 0 ]
+  train start.h5 tokens.h5 "${line[@]}" --steps 3 -q -o half.h5
+  train half.h5 tokens.h5 --steps 6 -q -o half.h5
+  h5diff whole.h5 half.h5 /parameters /parameters
+  run -2 --separate-stderr train start.h5 tokens.h5 --group 'embeding/*:lr=1' --steps 1 -o x.h5
+  [[ "$stderr" == "noether train: --group embeding/*: no parameter's name matches, or an earlier group has them all"* ]]
+  [ ! -e x.h5 ]
+}
+
+@test "--f0 auto follows the loss down; a fixed one that is near is said once" {
+  run -0 --separate-stderr train start.h5 tokens.h5 --optimizer ecd --f0 auto --f0-fraction 0.1 --lr 3 --steps 40 -v -o auto.h5
+  [ "$(grep -cE '^train: step [0-9]+: F0 is [0-9.]+ from here on$' <<< "$stderr")" -ge 2 ]
+  [ "$(h5dump -d /training auto.h5 | grep -c floors)" -ge 1 ]
+  run --separate-stderr train start.h5 tokens.h5 --optimizer ecd --f0 5 --steps 500 -o near.h5
+  [ "$(grep -c 'is near F0 = 5, where steps grow' <<< "$stderr")" -eq 1 ]
+}
+
 @test "ECD at its floor ends with 3 and says what to do; what it had come to is saved" {
   run -3 --separate-stderr train start.h5 tokens.h5 --optimizer ecd --f0 5 --steps 500 -q -o model.h5
   [[ "$stderr" =~ ^"noether train: step "([0-9]+)": the loss, "[0-9.]+", has come down to F0 = 5: nothing is left to descend; go on with a smaller --f0; model.h5 holds step "([0-9]+)$ ]]

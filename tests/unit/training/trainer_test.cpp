@@ -61,7 +61,12 @@ TEST(Trainer, AStopLeavesNoTrace) {
   for (const Json& given : {Json{{"optimizer", "adamw"}}, Json{{"optimizer", "sgdm"}, {"order", "shuffle"}},
                             Json{{"optimizer", "ecd"}, {"nu", 0.1}, {"schedule", "cosine"}, {"warmup", 3}},
                             Json{{"optimizer", "ecdsep"}, {"delta-energy", 0.1}, {"nu", 0.1}},
-                            Json{{"optimizer", "soap"}, {"precondition-every", 2}}}) {
+                            Json{{"optimizer", "soap"}, {"precondition-every", 2}},
+                            Json{{"optimizer", "ecd"}, {"f0", "auto"}, {"f0-fraction", 0.1}, {"lr", 3.0}},
+                            Json{{"optimizer", "ecd"},
+                                 {"group",
+                                  {{{"parameters", "embedding/*"}, {"optimizer", "adamw"}},
+                                   {{"parameters", "*W_up"}, {"optimizer", "soap"}}}}}}) {
     architecture::Checkpoint whole = architecture::initialise(small_config(), 1, 1);
     State state;
     setup.steps(whole, state, given, 6);
@@ -91,6 +96,69 @@ TEST(Trainer, AStopLeavesNoTrace) {
     EXPECT_EQ(resumed.smoothed_loss, state.smoothed_loss);
     EXPECT_FALSE(same_bits(half.parameters, whole.parameters)); // or the comparison above says nothing
   }
+}
+
+TEST(Trainer, GroupsAreMovedByTheirOwnOptimizers) {
+  const Workbench setup;
+  // At the first step all have the same gradients: each part moves as it would in a run of its optimizer alone.
+  std::map<std::string, architecture::Checkpoint> moved;
+  for (const auto& [name, given] : {std::pair<std::string, Json>{"adamw", {{"lr", 0.01}}},
+                                    {"sgdm", {{"optimizer", "sgdm"}, {"lr", 0.5}}},
+                                    {"both",
+                                     {{"lr", 0.01},
+                                      {"group",
+                                       {{{"parameters", "layers/*/mlp/*"}, {"optimizer", "sgdm"}, {"lr", 0.5}},
+                                        {{"parameters", "layers/1/*"}, {"lr", 0.0625}}}}}}}) {
+    architecture::Checkpoint checkpoint = architecture::initialise(small_config(), 1, 1);
+    State state;
+    setup.steps(checkpoint, state, given, 1);
+    moved.emplace(name, std::move(checkpoint));
+  }
+  const architecture::Checkpoint& both = moved.at("both");
+  for (const architecture::Parameter& parameter : both.layout) {
+    const bool mlp = parameter.name.find("/mlp/") != std::string::npos;
+    const bool same = std::equal(both.parameters.data() + parameter.offset,
+                                 both.parameters.data() + parameter.offset + parameter.count,
+                                 moved.at(mlp ? "sgdm" : "adamw").parameters.data() + parameter.offset);
+    EXPECT_EQ(same, mlp || !parameter.name.starts_with("layers/1/")) << parameter.name;
+  }
+  // AdamW's second moment is kept for what it moves alone.
+  const auto& holders = both.training.holders.at("second_moment");
+  for (std::size_t i = 0; i < holders.size(); ++i)
+    EXPECT_EQ(holders[i], both.layout[i].name.find("/mlp/") == std::string::npos);
+  const auto refused = [&](const Json& groups) -> std::string {
+    try {
+      architecture::Checkpoint checkpoint = architecture::initialise(small_config(), 1, 1);
+      State state;
+      setup.steps(checkpoint, state, {{"group", groups}}, 1);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refused({{{"parameters", "layers/0/mlp/W_u"}, {"lr", 0.5}}}),
+            "--group layers/0/mlp/W_u: no parameter's name matches, or an earlier group has them all (did you mean "
+            "layers/0/mlp/W_up?)");
+}
+
+TEST(Trainer, AFloorThatFollowsTheLossIsARunOfFixedFloors) {
+  const Workbench setup;
+  Json given{{"optimizer", "ecd"}, {"f0", "auto"}, {"f0-fraction", 0.1}, {"lr", 3.0}};
+  architecture::Checkpoint moving = architecture::initialise(small_config(), 1, 1);
+  State state;
+  while (state.floors.size() < 2 && state.step < 100) setup.steps(moving, state, given, state.step + 1);
+  ASSERT_EQ(state.floors.size(), 2u);
+  ASSERT_GT(state.step, 1u);
+  EXPECT_LT(state.floors[1].second, state.floors[0].second);
+  EXPECT_NEAR(state.floors[0].second, 0.9 * std::log(256.0), 0.05); // of a fresh model's loss
+  EXPECT_EQ(state.floors[1].first, state.step - 1);
+
+  architecture::Checkpoint fixed = architecture::initialise(small_config(), 1, 1);
+  State again;
+  for (const auto& [until, floor] :
+       {std::pair{state.step - 1, state.floors[0].second}, std::pair{state.step, state.floors[1].second}})
+    setup.steps(fixed, again, {{"optimizer", "ecd"}, {"f0", floor}, {"lr", 3.0}}, until);
+  EXPECT_TRUE(same_bits(fixed.parameters, moving.parameters));
 }
 
 TEST(Trainer, LearnsAndValidates) {
