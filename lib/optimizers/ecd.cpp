@@ -3,7 +3,9 @@
 #include "base/random.h"
 #include "optimizers/passes.h"
 
+#include <array>
 #include <cmath>
+#include <cstring>
 
 namespace noether::optimizers {
 namespace {
@@ -44,8 +46,47 @@ __attribute__((always_inline)) inline Sums dots(const Real* p, const Real* g, co
   add();
   return {sum_of(pp), sum_of(pg), sum_of(gg), sum_of(pt), sum_of(gt), sum_of(tt)};
 }
+/// Sixteen numbers side by side, kRun of which are added up in float before the sum goes on in double: rounding stays
+/// that of a few additions, and the pass is as fast as memory.
+using Floats = float __attribute__((vector_size(64)));
+using Doubles = double __attribute__((vector_size(128)));
+constexpr std::int64_t kFloats = 16, kRun = 16;
+
+__attribute__((always_inline)) inline Sums dots_in_runs(const float* p, const float* g, const float* t,
+                                                        std::int64_t n) {
+  std::array<Doubles, 6> totals{};
+  const std::int64_t whole = n / (kFloats * kRun) * (kFloats * kRun);
+  for (std::int64_t begin = 0; begin < whole; begin += kFloats * kRun) {
+    Floats pp{}, pg{}, gg{}, pt{}, gt{}, tt{}, P, G, T;
+    for (std::int64_t i = begin; i < begin + kFloats * kRun; i += kFloats) {
+      std::memcpy(&P, p + i, sizeof P);
+      std::memcpy(&G, g + i, sizeof G);
+      pp += P * P;
+      pg += P * G;
+      gg += G * G;
+      if (t == nullptr) continue;
+      std::memcpy(&T, t + i, sizeof T);
+      pt += P * T;
+      gt += G * T;
+      tt += T * T;
+    }
+    totals[0] += __builtin_convertvector(pp, Doubles);
+    totals[1] += __builtin_convertvector(pg, Doubles);
+    totals[2] += __builtin_convertvector(gg, Doubles);
+    if (t == nullptr) continue;
+    totals[3] += __builtin_convertvector(pt, Doubles);
+    totals[4] += __builtin_convertvector(gt, Doubles);
+    totals[5] += __builtin_convertvector(tt, Doubles);
+  }
+  std::array<double, 6> sums{};
+  for (std::size_t k = 0; k < sums.size(); ++k)
+    for (std::int64_t lane = 0; lane < kFloats; ++lane) sums[k] += totals[k][lane];
+  Sums all{sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]};
+  all += dots(p + whole, g + whole, t == nullptr ? t : t + whole, n - whole);
+  return all;
+}
 NOETHER_CLONES Sums sum_pass(const float* p, const float* g, const float* t, std::int64_t n) {
-  return dots(p, g, t, n);
+  return dots_in_runs(p, g, t, n);
 }
 NOETHER_CLONES Sums sum_pass(const double* p, const double* g, const double* t, std::int64_t n) {
   return dots(p, g, t, n);

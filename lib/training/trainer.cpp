@@ -114,15 +114,12 @@ bool has_state(const architecture::Checkpoint& checkpoint, const std::vector<Par
   return all && sides == training.sides.size() && needed == training.holders;
 }
 
-Trainer::Trainer(architecture::Checkpoint& checkpoint, const Settings& settings, int threads)
-    : checkpoint_(checkpoint), settings_(settings), threads_(threads), gradients_(checkpoint.parameters.size()) {
-  at::set_num_threads(threads);
-  model_ = models::bind(checkpoint.config, checkpoint.parameters, &gradients_);
-  model_.precision = settings.precision;
-  parts_ = parts_of(checkpoint.layout, settings);
+std::vector<optimizers::Arena<float>> arenas_of(architecture::Checkpoint& checkpoint, architecture::Arena& gradients,
+                                                const std::vector<Part>& parts) {
+  std::vector<optimizers::Arena<float>> arenas;
   auto& training = checkpoint.training;
-  for (const Part& part : parts_) {
-    optimizers::Arena<float> arena{checkpoint.parameters.data(), gradients_.data(), {}, part.segments};
+  for (const Part& part : parts) {
+    optimizers::Arena<float> arena{checkpoint.parameters.data(), gradients.data(), {}, part.segments};
     for (const std::string_view name : part.optimizer->state) {
       architecture::Arena& state = training.optimizer[std::string(name)];
       if (state.empty()) state = architecture::Arena(checkpoint.parameters.size());
@@ -137,9 +134,30 @@ Trainer::Trainer(architecture::Checkpoint& checkpoint, const Settings& settings,
       arena.sides.resize(part.segments.size());
       arena.sides[i][s] = side.data();
     });
-    arenas_.push_back(std::move(arena));
-    if (parts_.size() > 1) whole_.insert(whole_.end(), part.segments.begin(), part.segments.end());
+    arenas.push_back(std::move(arena));
   }
+  return arenas;
+}
+
+std::int64_t state_bytes(const std::vector<Part>& parts) {
+  std::int64_t numbers = 0;
+  for (const Part& part : parts) {
+    for (const optimizers::Segment& segment : part.segments)
+      numbers += segment.length * static_cast<std::int64_t>(part.optimizer->state.size());
+    for_each_side(part, [&](std::size_t, std::size_t, const std::string&, std::int64_t n) { numbers += (n + 1) * n; });
+  }
+  return numbers * static_cast<std::int64_t>(sizeof(float));
+}
+
+Trainer::Trainer(architecture::Checkpoint& checkpoint, const Settings& settings, int threads)
+    : checkpoint_(checkpoint), settings_(settings), threads_(threads), gradients_(checkpoint.parameters.size()) {
+  at::set_num_threads(threads);
+  model_ = models::bind(checkpoint.config, checkpoint.parameters, &gradients_);
+  model_.precision = settings.precision;
+  parts_ = parts_of(checkpoint.layout, settings);
+  arenas_ = arenas_of(checkpoint, gradients_, parts_);
+  if (parts_.size() > 1)
+    for (const Part& part : parts_) whole_.insert(whole_.end(), part.segments.begin(), part.segments.end());
 }
 
 StepReport Trainer::step(State& state, const Batch& batch) try {
@@ -246,15 +264,7 @@ std::string Trainer::not_finite() const {
   return index < 0 ? "" : name_at(checkpoint_.layout, index);
 }
 
-std::int64_t Trainer::state_bytes() const {
-  std::int64_t numbers = 0;
-  for (const Part& part : parts_) {
-    for (const optimizers::Segment& segment : part.segments)
-      numbers += segment.length * static_cast<std::int64_t>(part.optimizer->state.size());
-    for_each_side(part, [&](std::size_t, std::size_t, const std::string&, std::int64_t n) { numbers += (n + 1) * n; });
-  }
-  return numbers * static_cast<std::int64_t>(sizeof(float));
-}
+std::int64_t Trainer::state_bytes() const { return training::state_bytes(parts_); }
 
 std::int64_t Trainer::bytes() const {
   return state_bytes() + 2 * checkpoint_.parameters.size() * static_cast<std::int64_t>(sizeof(float));

@@ -34,6 +34,13 @@ std::vector<Part> parts_of(const std::vector<architecture::Parameter>& layout, c
 /// Whether the checkpoint has all the state that the parts' optimizers need, and no other.
 bool has_state(const architecture::Checkpoint& checkpoint, const std::vector<Part>& parts);
 
+/// What the parts' optimizers work on, in the checkpoint, whose missing state begins as zeros. The arenas borrow all
+/// three.
+std::vector<optimizers::Arena<float>> arenas_of(architecture::Checkpoint& checkpoint, architecture::Arena& gradients,
+                                                const std::vector<Part>& parts);
+/// Of the parts' optimizer state.
+std::int64_t state_bytes(const std::vector<Part>& parts);
+
 class Trainer {
 public:
   /// Works on the checkpoint's arenas in place; both must outlive it. Optimizer state that the checkpoint lacks begins

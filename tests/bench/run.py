@@ -135,6 +135,21 @@ class Cases:
                 lambda: timed(self.noether, "bifurcate", "basins", "--mu", "0.8", "--size", "1000", "--steps", "1000", "-j", THREADS),
                 theirs)
 
+    def optimizer(self, name, peer, steps, rounds):
+        """One step alone. SOAP's first is left out on both sides, as it makes the bases; ten steps then hold one renewal."""
+        state = {}
+
+        def side(label, command):
+            output, _, memory = run(*command)
+            *seconds, state[label] = map(float, output.split())
+            kept = seconds[-10:] if name == "soap" else seconds[WARM_STEPS:]
+            return (statistics.mean(kept) if name == "soap" else statistics.median(kept)), memory
+
+        compare(f"optimizer step, 124M: {name}, {peer}", "s", rounds,
+                lambda: side("ours", (self.build / "noether_optimizer_bench", name, steps, THREADS)),
+                lambda: side("theirs", (sys.executable, PEERS / "optimizers.py", peer, steps, THREADS)))
+        print(f"  state: {state['ours']:.2f} bytes a parameter, {peer} {state['theirs']:.2f}", flush=True)
+
     def train(self, shape):
         layers, heads, width, context, vocabulary, batch, steps, rounds = SHAPES[shape]
         if vocabulary > 50257:
@@ -172,6 +187,8 @@ def main():
     cases = Cases(build.resolve(), text.resolve())
     table = {"start-tokenize": cases.start_tokenize, "start-train": cases.start_train, "stream": cases.stream,
              "basins": cases.basins, "encode": cases.encode, "bpe-train": cases.bpe_train,
+             "adamw": lambda: cases.optimizer("adamw", "adamw", 23, repeats(3)), "sgdm": lambda: cases.optimizer("sgdm", "sgd", 23, repeats(3)),
+             "ecd": lambda: cases.optimizer("ecd", "sgd", 23, repeats(3)), "soap": lambda: cases.optimizer("soap", "soap", 11, 1),
              "train-b": lambda: cases.train("b"), "train-c": lambda: cases.train("c"), "train-a": lambda: cases.train("a")}
     chosen = sys.argv[3:] or list(table)
     for name in chosen:
@@ -180,7 +197,7 @@ def main():
 
     print(run(cases.noether, "--version")[0].strip())
     packages = run(sys.executable, "-m", "pip", "freeze", "--disable-pip-version-check")[0].splitlines()
-    print("peers: " + ", ".join(p.replace("==", " ") for p in packages if p.startswith(("torch=", "numpy=", "tik", "tokenizers", "h5py", "numba"))))
+    print("peers: " + ", ".join(p.replace("==", " ") for p in packages if p.startswith(("torch=", "numpy=", "tik", "tokenizers", "h5py", "numba", "pytorch-opt"))))
     model = next(line.split(": ")[1] for line in open("/proc/cpuinfo") if line.startswith("model name"))
     print(f"{model.strip()}, {THREADS} threads; the text has {text.stat().st_size} bytes\n")
     print("case\tunit\tours median\tours best\ttheirs median\ttheirs best\tours / theirs [least, greatest]\tours MiB\ttheirs MiB\trounds")

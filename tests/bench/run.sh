@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=$1
 shift
-ninja -C "$build" noether_stream_bench >/dev/null
+ninja -C "$build" noether_stream_bench noether_optimizer_bench >/dev/null
 bench=$build/bench
 mkdir -p "$bench"
 
