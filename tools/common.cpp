@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <random>
@@ -292,6 +293,12 @@ store::ProvenanceRecord provenance_record(const Common& common, bool seeded,
   if (seeded) record.seed = common.seed;
   record.inputs = std::move(inputs);
   return record;
+}
+
+std::string shared_file(const std::string& name) {
+  std::error_code failed; // the path is then "share/noether/...", and whoever opens it says that it is not there
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", failed); // in libexec/noether
+  return (self.parent_path().parent_path().parent_path() / "share/noether" / name).string();
 }
 
 TextOutput::TextOutput(const std::string& path) {

@@ -65,6 +65,9 @@ int run_tool(CLI::App& app, int argc, char** argv, Common& common, const std::fu
 store::ProvenanceRecord provenance_record(const Common& common, bool seeded,
                                           std::vector<store::ProvenanceRecord::Input> inputs = {});
 
+/// Where share/noether/NAME lies beside this program, as installed and in the build tree.
+std::string shared_file(const std::string& name);
+
 /// Text to stdout as it comes, or to a file that appears whole at close().
 class TextOutput {
 public:

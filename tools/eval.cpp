@@ -1,8 +1,10 @@
-// eval: what a checkpoint does on data: its loss on a validation set, the text that it writes, its sharpness.
+// eval: what a checkpoint does on data: its loss on a validation set, the text that it writes, its sharpness, and how
+// it goes on where something is asked.
 #include "common.h"
 
 #include "evaluation/generate.h"
 #include "evaluation/loss.h"
+#include "evaluation/puzzles.h"
 #include "evaluation/sharpness.h"
 #include "models/memory.h"
 
@@ -336,27 +338,182 @@ void run_sharpness(SharpnessCommand& command, const Common& common) {
   output.close();
 }
 
+/// What the programs have in common that ask how texts go on: of one checkpoint, or each that a stream brings.
+struct AskCommand {
+  std::string checkpoint, file; ///< file "": the puzzles beside the program
+  evaluation::ScoringOptions options;
+  std::string prefix = "none", biases = "mean", precision = "f32";
+};
+
+CLI::Option* add_ask(CLI::App& command_app, Common& common, AskCommand& command, const std::string& file) {
+  command_app.add_option("checkpoint", command.checkpoint, "A checkpoint, or - for those that come through stdin")
+      ->type_name("CHECKPOINT")
+      ->required();
+  CLI::Option* option = command_app.add_option("file", command.file, file)->type_name("FILE");
+  add_choice(
+      command_app, "--prefix", command.prefix, {"auto", "end-of-text", "none"},
+      "What each text begins with; none: its own first token, which nothing predicts then; auto: end-of-text where "
+      "the tokenizer has one");
+  add_choice(command_app, "--biases", command.biases, {"mean", "sampled", "none"},
+             "Symmetry-breaking biases, where the model has any; sampled: a draw for each item");
+  add_choice(command_app, "--precision", command.precision, {"f32", "bf16", "auto"},
+             "Of the matrix products; auto: bf16 where the processor has it");
+  add_seed(command_app, common);
+  add_threads(command_app, common);
+  add_json(command_app, common);
+  add_output(command_app, common, "Where the table goes");
+  return option;
+}
+
+/// How a row's items were asked, and who answered; the same columns in every table.
+std::vector<Column> ask_columns(std::vector<Column> figures) {
+  std::vector<Column> columns{{"checkpoint"}, {"step"}, {"prefix"}, {"biases"}};
+  columns.insert(columns.end(), figures.begin(), figures.end());
+  for (const char* name : {"tokenizer", "digest"}) columns.push_back({name});
+  return columns;
+}
+
+/// Reads the items with `read`, and then each checkpoint; `answer` makes its rows, without the columns that all have.
+template <class Read, class Answer>
+void run_ask(AskCommand& command, const CLI::App& app, const Common& common, const std::vector<Column>& columns,
+             Read read, Answer answer) {
+  evaluation::ScoringOptions& options = command.options;
+  options.prefix = evaluation::prefix_of(command.prefix);
+  options.biases = evaluation::biases_of(command.biases);
+  options.precision = models::precision_of(command.precision);
+  options.seed = common.seed;
+  options.threads = common.thread_count();
+  if (app.count("--seed") > 0 && options.biases != evaluation::Biases::sampled)
+    throw UsageError("--seed has no effect without --biases sampled");
+  if (command.checkpoint == "-" && command.file == "-") throw UsageError("only one input can be stdin (-)");
+  std::vector<Source> sources;
+  sources.push_back({store::InputStream(command.checkpoint), {}});
+  if (command.checkpoint != "-") { // its faults come first, whatever writes the items
+    sources.back().first = sources.back().stream.next();
+    sources.back().first->expect(store::kCheckpointFile);
+  }
+  const auto items = read(command.file.empty() ? shared_file("puzzles.jsonl") : command.file);
+
+  Reporter reporter("eval", common.verbosity(), common.progress_mode());
+  TextOutput output(common.output);
+  std::optional<TableWriter> table;
+  for_each_checkpoint(sources, [&](store::FileReader file) {
+    file.expect(store::kCheckpointFile);
+    architecture::Checkpoint checkpoint = architecture::read_checkpoint(file, false);
+    { const store::FileReader closed = std::move(file); } // one copy of it is enough
+    const bool broken = checkpoint.config.symmetry_break != architecture::Break::none;
+    const bool prefixed =
+        options.prefix != evaluation::Prefix::none && checkpoint.tokenizer && checkpoint.tokenizer->end_of_text;
+    answer(checkpoint, items, reporter, [&](const std::vector<Cell>& figures) {
+      std::vector<Cell> cells{checkpoint.name, step_of(checkpoint), prefixed ? "end-of-text" : "none",
+                              std::string(evaluation::name_of(broken ? options.biases : evaluation::Biases::none))};
+      cells.insert(cells.end(), figures.begin(), figures.end());
+      cells.emplace_back(shown(text::digest(*checkpoint.tokenizer), common));
+      cells.emplace_back(shown(checkpoint.digest, common));
+      if (!table) table = table_writer(ask_columns(columns), common, output);
+      table->row(cells);
+    });
+  });
+  output.close();
+}
+
+void say_truncated(Reporter& reporter, const architecture::Checkpoint& checkpoint, std::int64_t truncated,
+                   std::int64_t items) {
+  if (truncated > 0)
+    reporter.message(fmt::format("{} of {} items are longer than the context of {}, which is {}: their beginnings are "
+                                 "left out",
+                                 truncated, items, checkpoint.name, checkpoint.config.context));
+}
+
+CLI::App* add_puzzles(CLI::App& app, Common& common, AskCommand& command) {
+  CLI::App* puzzles =
+      app.add_subcommand("puzzles", "Small puzzles: completions, and which of two sentences is likelier");
+  puzzles->footer("A row for each puzzle, then one for each kind and one for all, with means; losses are in nats a "
+                  "token. The file\n"
+                  "holds a JSON object a line, of one of these forms, the sound sentence first:\n"
+                  "  {\"kind\": \"copy\", \"prompt\": \"A lamp. A\", \"expected\": \" lamp\"}\n"
+                  "  {\"kind\": \"syntax\", \"compare\": [\"He is here.\", \"He are here.\"]}\n"
+                  "Example: noether eval puzzles model.h5\n"
+                  "         noether train start.h5 train.h5 --emit-every 100 | noether eval puzzles - mine.jsonl");
+  add_ask(*puzzles, common, command, "Puzzles, - for stdin")->default_str("19 that come with noether");
+  return puzzles;
+}
+
+void run_puzzles(AskCommand& command, const CLI::App& app, const Common& common) {
+  run_ask(command, app, common,
+          {{"level"},
+           {"kind"},
+           {"line"},
+           {"items"},
+           {"rank"},
+           {"top1", 4},
+           {"top5", 4},
+           {"first_token_loss"},
+           {"first_token_loss_stderr", 2},
+           {"completion_loss"},
+           {"sound_loss"},
+           {"unsound_loss"},
+           {"perplexity_ratio"},
+           {"sound_lower", 4},
+           {"truncated"}},
+          evaluation::read_puzzles,
+          [&](architecture::Checkpoint& checkpoint, const evaluation::Puzzles& puzzles, Reporter& reporter, auto row) {
+            const std::vector<evaluation::PuzzleScore> scores =
+                evaluation::score_puzzles(checkpoint, puzzles, command.options, reporter);
+            const auto add = [&](const std::string& level, const std::string& kind, const Cell& line,
+                                 const evaluation::PuzzleFigures& found) {
+              std::vector<Cell> cells{level, kind, line, found.items};
+              if (const auto& done = found.completions)
+                cells.insert(cells.end(), {done->rank, done->top1, done->top5, done->first_token_loss.value,
+                                           cell(done->first_token_loss.standard_error), done->completion_loss});
+              else
+                cells.insert(cells.end(), 6, Cell());
+              if (const auto& compared = found.comparisons)
+                cells.insert(cells.end(), {compared->sound_loss, compared->unsound_loss, compared->perplexity_ratio,
+                                           compared->sound_lower});
+              else
+                cells.insert(cells.end(), 4, Cell());
+              cells.emplace_back(found.truncated);
+              row(cells);
+            };
+            const std::span<const evaluation::Puzzle> items = puzzles.items;
+            for (std::size_t i = 0; i < items.size(); ++i)
+              add("item", items[i].kind, items[i].line,
+                  evaluation::figures(items.subspan(i, 1), std::span(scores).subspan(i, 1)));
+            for (const evaluation::KindFigures& kind : evaluation::figures_by_kind(items, scores))
+              add("kind", kind.kind, {}, kind.figures);
+            const evaluation::PuzzleFigures all = evaluation::figures(items, scores);
+            add("all", "", {}, all);
+            say_truncated(reporter, checkpoint, all.truncated, all.items);
+          });
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"What a checkpoint does on data: its loss on held-out text, the text that it writes, and its sharpness.",
+  CLI::App app{"What a checkpoint does on data: its loss on held-out text, the text that it writes, its sharpness, and "
+               "how it goes on where something is asked.",
                "eval"};
   Common common;
   LossCommand loss;
   GenerateCommand generate;
   SharpnessCommand sharpness;
+  AskCommand puzzles;
   add_common(app, common,
              "Example: noether eval loss model.h5 valid.h5\n"
              "         noether eval generate model.h5 --prompt 'In the beginning'\n"
-             "         noether eval sharpness model.h5 train.h5");
+             "         noether eval sharpness model.h5 train.h5\n"
+             "         noether eval puzzles model.h5");
   const CLI::App* loss_app = add_loss(app, common, loss);
   const CLI::App* generate_app = add_generate(app, common, generate);
   const CLI::App* sharpness_app = add_sharpness(app, common, sharpness);
+  const CLI::App* puzzles_app = add_puzzles(app, common, puzzles);
   return run_tool(app, argc, argv, common, [&] {
-    if (app.get_subcommands().empty()) throw UsageError("expected a subcommand: loss, generate or sharpness");
+    if (app.get_subcommands().empty()) throw UsageError("expected a subcommand: loss, generate, sharpness or puzzles");
     models::keep_freed_memory();
     if (loss_app->parsed()) run_loss(loss, *loss_app, common);
     if (generate_app->parsed()) run_generate(generate, *generate_app, common);
     if (sharpness_app->parsed()) run_sharpness(sharpness, common);
+    if (puzzles_app->parsed()) run_puzzles(puzzles, *puzzles_app, common);
   });
 }

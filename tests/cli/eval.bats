@@ -208,7 +208,7 @@ PY
   run -2 --separate-stderr noether eval loss model.h5
   [ "$stderr" = "noether eval: expected a checkpoint and the tokens to score, found model.h5 alone" ]
   run -2 --separate-stderr noether eval
-  [ "$stderr" = "noether eval: expected a subcommand: loss, generate or sharpness" ]
+  [ "$stderr" = "noether eval: expected a subcommand: loss, generate, sharpness or puzzles" ]
   run -2 --separate-stderr noether eval los model.h5
   [ "$stderr" = "noether eval: unknown subcommand los (did you mean loss?)" ]
 }
@@ -222,7 +222,7 @@ PY
 }
 
 @test "the manual page and --help name the same options" {
-  for command in loss generate; do
+  for command in loss generate puzzles; do
     noether eval "$command" --help | grep -oE -- '(^|[ ,])--?[a-z][a-z0-9-]*' | tr -d ' ,' >> help
   done
   noether eval --help | grep -oE -- '(^|[ ,])--?[a-z][a-z0-9-]*' | tr -d ' ,' >> help
@@ -249,4 +249,97 @@ PY
   [ -z "$(noether eval sharpness model.h5 valid.h5 --windows 1 | column two_over_lr)" ]
   run -1 --separate-stderr noether eval sharpness model.h5 model.h5
   [ "$stderr" = "noether eval: model.h5: expected a tokens file, found a checkpoint" ]
+}
+
+@test "puzzles: those that come with it, by item, kind and in all" {
+  noether eval puzzles broken.h5 > table.tsv
+  [ "$(head -1 table.tsv | tr '\t' ' ')" = "checkpoint step prefix biases level kind line items rank top1 top5 first_token_loss first_token_loss_stderr completion_loss sound_loss unsound_loss perplexity_ratio sound_lower truncated tokenizer digest" ]
+  [ "$(column level < table.tsv | uniq -c | xargs)" = "19 item 8 kind 1 all" ]
+  [ "$(column biases < table.tsv | sort -u)" = mean ]
+  noether eval puzzles broken.h5 --json > rows
+  [ "$(wc -l < rows)" = 28 ]
+  python3 - <<'PY'
+import json, math, statistics
+rows = [json.loads(line) for line in open("rows")]
+items = [row for row in rows if row["level"] == "item"]
+def check(total, some):
+    done = [row for row in some if row["rank"] is not None]
+    assert total["items"] == len(some)
+    if done:
+        first = [row["first_token_loss"] for row in done]
+        assert math.isclose(total["first_token_loss"], statistics.mean(first))
+        assert math.isclose(total["first_token_loss_stderr"], statistics.stdev(first) / math.sqrt(len(first)))
+        assert math.isclose(total["rank"], statistics.mean(row["rank"] for row in done))
+        assert math.isclose(total["top5"], sum(row["rank"] <= 5 for row in done) / len(done))
+        assert math.isclose(total["completion_loss"], statistics.mean(row["completion_loss"] for row in done))
+    compared = [row for row in some if row["sound_loss"] is not None]
+    if compared:
+        ratios = [math.exp(row["unsound_loss"] - row["sound_loss"]) for row in compared]
+        assert math.isclose(total["perplexity_ratio"], statistics.geometric_mean(ratios))
+        assert math.isclose(total["sound_lower"], sum(ratio > 1 for ratio in ratios) / len(ratios))
+for kind in [row for row in rows if row["level"] == "kind"]:
+    check(kind, [row for row in items if row["kind"] == kind["kind"]])
+check(rows[-1], items)
+assert sum(row["rank"] is not None for row in items) == 14
+PY
+  noether eval puzzles broken.h5 --json -j 1 | cmp - rows
+  noether eval puzzles broken.h5 --json -j 3 | cmp - rows
+  noether eval puzzles - --json < broken.h5 | sed 's/"stdin"/"broken.h5"/' | cmp - rows
+  [ "$(noether eval puzzles broken.h5 --biases none --json | tail -1)" != "$(tail -1 rows)" ]
+  # A context of 32 tokens is short for stories.
+  [ "$(tail -1 table.tsv | cut -f 19)" -gt 2 ]
+  run -0 --separate-stderr noether eval puzzles broken.h5
+  [[ "$stderr" == "eval: "*" of 19 items are longer than the context of broken.h5, which is 32: their beginnings are left out" ]]
+}
+
+@test "puzzles: agree with what generate and loss say of the same texts" {
+  noether train model.h5 valid.h5 --steps 60 -q > trained.h5
+  noether eval generate trained.h5 --prompt 'In the 7. year the king spoke' --temperature 0 --tokens 1 --json > generated
+  sound='In the 3. year the king spoke to the people'
+  python3 - "$sound" > mine.jsonl <<'PY'
+import json, sys
+text = json.loads(open("generated").read())
+print(json.dumps({"kind": "greedy", "prompt": text["prompt"], "expected": text["text"]}))
+print()
+print(json.dumps({"kind": "order", "compare": [sys.argv[1], "people the to spoke king the year 3. the In"]}))
+PY
+  noether eval puzzles trained.h5 mine.jsonl > table.tsv
+  [ "$(column line < table.tsv | xargs)" = "1 3" ]
+  [ "$(column rank < table.tsv | head -1)" = 1 ]
+  [ "$(column sound_lower < table.tsv | sed -n 2p)" = 1 ]
+  said=$(grep -o '"log_probability":[^,]*' generated | cut -d : -f 2)
+  column first_token_loss < table.tsv | head -1 | awk -v said="$said" '{ d = $1 + said; if (d < -1e-4 || d > 1e-4) exit 1 }'
+  printf %s "$sound" | noether tokenize encode -q -t bpe.h5 - > sound.h5
+  loss=$(noether eval loss trained.h5 sound.h5 --prefix none | column loss)
+  column sound_loss < table.tsv | sed -n 2p | awk -v loss="$loss" '{ d = $1 - loss; if (d < -1e-4 || d > 1e-4) exit 1 }'
+  loss=$(noether eval loss trained.h5 sound.h5 | column loss)
+  noether eval puzzles trained.h5 - --prefix auto < mine.jsonl | column sound_loss | sed -n 2p |
+    awk -v loss="$loss" '{ d = $1 - loss; if (d < -1e-4 || d > 1e-4) exit 1 }'
+  # Rows for each checkpoint of a run.
+  noether train model.h5 valid.h5 --steps 4 --emit-every 2 -q | noether eval puzzles - mine.jsonl | column step > steps
+  [ "$(uniq -c < steps | xargs)" = "5 2 5 4" ]
+}
+
+@test "puzzles: what cannot be asked is refused in one line" {
+  check() {
+    run "-$1" --separate-stderr noether eval "${@:3}"
+    [ -z "$output" ]
+    [[ "$stderr" == "noether eval: "$2 ]]
+    [ "${#stderr_lines[@]}" = 1 ]
+  }
+  printf '%s\n' '{"kind": "a", "prompt": "b", "expected": " c"}' '' '{"kind": "a", "promt": "b"}' > wrong.jsonl
+  noether init gpt2 --layers 1 --heads 1 --width 8 --context 8 --vocab-size 64 > mute.h5
+  check 1 "wrong.jsonl:3: no field prompt (found: kind, promt) (did you mean promt?)" puzzles model.h5 wrong.jsonl
+  check 1 "stdin:3: no field prompt (found: kind, promt) (did you mean promt?)" puzzles model.h5 - < wrong.jsonl
+  check 1 "mute.h5: it has no tokenizer to read with" puzzles mute.h5
+  check 1 "none.jsonl: no such file" puzzles model.h5 none.jsonl
+  check 1 "none.h5: no such file" puzzles none.h5 none.jsonl
+  check 1 "valid.h5: expected a checkpoint, found a tokens file" puzzles valid.h5
+  check 1 "valid.h5: expected text, found an HDF5 file" puzzles model.h5 valid.h5
+  check 1 "stdin: empty*" puzzles model.h5 - < /dev/null
+  check 1 "stdin: empty*" puzzles - < /dev/null
+  check 2 "only one input can be stdin (-)" puzzles - -
+  check 2 "--seed has no effect without --biases sampled" puzzles model.h5 --seed 3
+  run -1 --separate-stderr bash -c 'noether eval puzzles model.h5 -q > /dev/full'
+  [ "$stderr" = "noether eval: stdout: no space left on device" ]
 }

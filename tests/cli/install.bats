@@ -13,6 +13,7 @@ setup() { set -o pipefail; cd "$BATS_TEST_TMPDIR"; }
   [ -x "$PREFIX/bin/noether" ]
   [ -x "$PREFIX/libexec/noether/tokenize" ]
   [ -f "$PREFIX/share/noether/plot/loss.gp" ]
+  [ -f "$PREFIX/share/noether/puzzles.jsonl" ]
   for page in "$BATS_TEST_DIRNAME"/../../man/*.1; do
     [ -f "$PREFIX/share/man/man1/$(basename "$page")" ]
   done
@@ -49,4 +50,12 @@ setup() { set -o pipefail; cd "$BATS_TEST_TMPDIR"; }
   library=$(awk '$1 == "libtorch_cpu.so" { print $3 }' <<<"$output")
   [ "$(realpath "$library")" = "$(realpath "$PREFIX/lib/noether/libtorch_cpu.so")" ]
   run -0 env -i PATH=/usr/bin:/bin "$PREFIX/bin/noether" train --help
+}
+
+# bats test_tags=torch
+@test "install: the puzzles are found beside the programs" {
+  noether() { env -i PATH=/usr/bin:/bin "$PREFIX/bin/noether" "$@"; }
+  noether tokenize train -q --vocab-size 300 "$BATS_TEST_DIRNAME/../../LICENSE" > bpe.h5
+  noether init gpt2 --layers 1 --heads 1 --width 8 --context 64 -t bpe.h5 > model.h5
+  [ "$(noether eval puzzles model.h5 -q | wc -l)" = 29 ]
 }

@@ -8,9 +8,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace noether::evaluation {
@@ -24,6 +26,21 @@ inline text::Tokenizer tokenizer(std::uint32_t vocab_size, bool end_of_text = tr
     out.tokens.back() = "<|endoftext|>";
     out.special = {{out.tokens.back(), vocab_size - 1}};
     out.end_of_text = vocab_size - 1;
+  }
+  return out;
+}
+
+/// The 256 bytes, the tokens that these merges make of them, and end-of-text as the last id. A merge names its two
+/// spellings.
+inline text::Tokenizer merging_tokenizer(const std::vector<std::pair<std::string, std::string>>& merges) {
+  const auto pairs = static_cast<std::uint32_t>(merges.size());
+  text::Tokenizer out = tokenizer(256 + pairs + 1);
+  const auto id_of = [&](const std::string& spelling) {
+    return static_cast<std::uint32_t>(std::find(out.tokens.begin(), out.tokens.end(), spelling) - out.tokens.begin());
+  };
+  for (std::uint32_t i = 0; i < pairs; ++i) {
+    out.tokens[256 + i] = merges[i].first + merges[i].second;
+    out.merges.emplace_back(id_of(merges[i].first), id_of(merges[i].second));
   }
   return out;
 }
@@ -90,6 +107,22 @@ inline architecture::Checkpoint small_checkpoint(const architecture::Config& con
       for (std::int64_t i = 0; i < parameter.count; ++i) checkpoint.parameters.data()[parameter.offset + i] *= 20;
   checkpoint.name = "small.h5";
   if (with_tokenizer) checkpoint.tokenizer = tokenizer(static_cast<std::uint32_t>(config.vocab_size));
+  return checkpoint;
+}
+
+/// A model that finds each token as likely wherever it stands: softmax of these logits, 0 for the ids beyond them.
+inline architecture::Checkpoint unigram_checkpoint(const text::Tokenizer& tokenizer,
+                                                   const std::vector<std::pair<std::uint32_t, float>>& logits) {
+  architecture::Checkpoint checkpoint = architecture::initialise(small_config(tokenizer.vocab_size()), 5, 1);
+  std::fill(checkpoint.parameters.span().begin(), checkpoint.parameters.span().end(), 0.0F);
+  // The last norm's output is its bias then, and a logit the sum of a row of the head.
+  for (const architecture::Parameter& parameter : checkpoint.layout)
+    if (parameter.name == "head/norm_bias")
+      std::fill_n(checkpoint.parameters.data() + parameter.offset, parameter.count, 1.0F);
+  for (const auto& [id, logit] : logits)
+    checkpoint.parameters.data()[std::int64_t{id} * checkpoint.config.width] = logit;
+  checkpoint.name = "unigram.h5";
+  checkpoint.tokenizer = tokenizer;
   return checkpoint;
 }
 
