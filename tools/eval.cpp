@@ -2,7 +2,9 @@
 // it goes on where something is asked.
 #include "common.h"
 
+#include "evaluation/choices.h"
 #include "evaluation/generate.h"
+#include "evaluation/last_word.h"
 #include "evaluation/loss.h"
 #include "evaluation/puzzles.h"
 #include "evaluation/sharpness.h"
@@ -343,6 +345,7 @@ struct AskCommand {
   std::string checkpoint, file; ///< file "": the puzzles beside the program
   evaluation::ScoringOptions options;
   std::string prefix = "none", biases = "mean", precision = "f32";
+  bool items = false;
 };
 
 CLI::Option* add_ask(CLI::App& command_app, Common& common, AskCommand& command, const std::string& file) {
@@ -488,6 +491,76 @@ void run_puzzles(AskCommand& command, const CLI::App& app, const Common& common)
           });
 }
 
+CLI::App* add_choices(CLI::App& app, Common& common, AskCommand& command) {
+  CLI::App* choices = app.add_subcommand("choices", "Multiple choice: which of several endings is the likeliest");
+  choices->footer("A row of means for each checkpoint: acc, by the log-likelihood of the endings, and acc_norm, by "
+                  "that divided by\n"
+                  "their bytes, with standard errors. The file holds a JSON object a line:\n"
+                  "  {\"context\": \"Water is\", \"endings\": [\"wet.\", \"dry.\"], \"label\": 0}\n"
+                  "Example: noether eval choices model.h5 mine.jsonl\n"
+                  "         noether eval choices model.h5 mine.jsonl --items --json");
+  add_ask(*choices, common, command, "Items, - for stdin")->required();
+  choices->add_flag("--items", command.items, "A row for each item, with the losses of its endings");
+  return choices;
+}
+
+void run_choices(AskCommand& command, const CLI::App& app, const Common& common) {
+  const std::vector<Column> totals{{"items"},    {"acc"}, {"acc_stderr", 2}, {"acc_norm"}, {"acc_norm_stderr", 2},
+                                   {"truncated"}};
+  const std::vector<Column> items{{"line"}, {"label"},    {"guess"},  {"guess_norm"},
+                                  {"acc"},  {"acc_norm"}, {"losses"}, {"truncated"}};
+  run_ask(command, app, common, command.items ? items : totals, evaluation::read_choices,
+          [&](architecture::Checkpoint& checkpoint, const evaluation::Choices& choices, Reporter& reporter, auto row) {
+            const std::vector<evaluation::ChoiceScore> scores =
+                evaluation::score_choices(checkpoint, choices, command.options, reporter);
+            const evaluation::ChoiceSummary found = evaluation::summary(choices, scores);
+            say_truncated(reporter, checkpoint, found.truncated, found.items);
+            if (!command.items)
+              return row({found.items, found.acc.value, cell(found.acc.standard_error), found.acc_norm.value,
+                          cell(found.acc_norm.standard_error), found.truncated});
+            const auto count = [](std::size_t number) { return static_cast<std::int64_t>(number); };
+            for (std::size_t i = 0; i < scores.size(); ++i) {
+              const std::size_t label = choices.items[i].label;
+              const evaluation::ChoiceScore& score = scores[i];
+              row({choices.items[i].line, count(label), count(score.guess), count(score.guess_norm),
+                   std::int64_t{score.guess == label}, std::int64_t{score.guess_norm == label}, score.losses,
+                   std::int64_t{score.truncated}});
+            }
+          });
+}
+
+CLI::App* add_last_word(CLI::App& app, Common& common, AskCommand& command) {
+  CLI::App* last = app.add_subcommand("last-word", "The last word of each text, predicted from all before it");
+  last->footer(
+      "A row of means for each checkpoint: acc, the share of words whose every token is the likeliest, and the\n"
+      "perplexity of a word, with standard errors. The file holds a JSON object a line, as LAMBADA's:\n"
+      "  {\"text\": \"He gave the dog a bone\"}\n"
+      "Example: noether eval last-word model.h5 lambada.jsonl");
+  add_ask(*last, common, command, "Texts, - for stdin")->required();
+  last->add_flag("--items", command.items, "A row for each text");
+  return last;
+}
+
+void run_last_word(AskCommand& command, const CLI::App& app, const Common& common) {
+  const std::vector<Column> totals{{"items"},          {"acc"},        {"acc_stderr", 2},        {"loss"},
+                                   {"loss_stderr", 2}, {"perplexity"}, {"perplexity_stderr", 2}, {"truncated"}};
+  const std::vector<Column> items{{"line"}, {"word"}, {"tokens"}, {"acc"}, {"loss"}, {"truncated"}};
+  run_ask(command, app, common, command.items ? items : totals, evaluation::read_last_words,
+          [&](architecture::Checkpoint& checkpoint, const evaluation::LastWords& words, Reporter& reporter, auto row) {
+            const std::vector<evaluation::LastWordScore> scores =
+                evaluation::score_last_words(checkpoint, words, command.options, reporter);
+            const evaluation::LastWordSummary found = evaluation::summary(scores);
+            say_truncated(reporter, checkpoint, found.truncated, found.items);
+            if (!command.items)
+              return row({found.items, found.acc.value, cell(found.acc.standard_error), found.loss.value,
+                          cell(found.loss.standard_error), found.perplexity.value,
+                          cell(found.perplexity.standard_error), found.truncated});
+            for (std::size_t i = 0; i < scores.size(); ++i)
+              row({words.items[i].line, words.items[i].word.substr(1), scores[i].tokens, std::int64_t{scores[i].right},
+                   scores[i].loss, std::int64_t{scores[i].truncated}});
+          });
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -498,7 +571,7 @@ int main(int argc, char** argv) {
   LossCommand loss;
   GenerateCommand generate;
   SharpnessCommand sharpness;
-  AskCommand puzzles;
+  AskCommand puzzles, choices, last_word;
   add_common(app, common,
              "Example: noether eval loss model.h5 valid.h5\n"
              "         noether eval generate model.h5 --prompt 'In the beginning'\n"
@@ -508,12 +581,17 @@ int main(int argc, char** argv) {
   const CLI::App* generate_app = add_generate(app, common, generate);
   const CLI::App* sharpness_app = add_sharpness(app, common, sharpness);
   const CLI::App* puzzles_app = add_puzzles(app, common, puzzles);
+  const CLI::App* choices_app = add_choices(app, common, choices);
+  const CLI::App* last_word_app = add_last_word(app, common, last_word);
   return run_tool(app, argc, argv, common, [&] {
-    if (app.get_subcommands().empty()) throw UsageError("expected a subcommand: loss, generate, sharpness or puzzles");
+    if (app.get_subcommands().empty())
+      throw UsageError("expected a subcommand: loss, generate, sharpness, puzzles, choices or last-word");
     models::keep_freed_memory();
     if (loss_app->parsed()) run_loss(loss, *loss_app, common);
     if (generate_app->parsed()) run_generate(generate, *generate_app, common);
     if (sharpness_app->parsed()) run_sharpness(sharpness, common);
     if (puzzles_app->parsed()) run_puzzles(puzzles, *puzzles_app, common);
+    if (choices_app->parsed()) run_choices(choices, *choices_app, common);
+    if (last_word_app->parsed()) run_last_word(last_word, *last_word_app, common);
   });
 }

@@ -24,7 +24,7 @@ constexpr std::array kPrograms{
     Program{"tokenize", "train a byte-level BPE, encode, decode, describe"},
     Program{"init", "a fresh checkpoint of a named or described architecture"},
     Program{"train", "move a checkpoint along the data with an optimizer"},
-    Program{"eval", "loss, generation, sharpness, puzzles"},
+    Program{"eval", "loss, generation, sharpness, puzzles, multiple choice"},
     Program{"align", "what a checkpoint's attention prefers; conserved quantities"},
     Program{"bifurcate", "the two-factor map of large steps"},
 };

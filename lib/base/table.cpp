@@ -19,6 +19,11 @@ std::string to_text(const Cell& cell, int digits) {
         flat.begin(), flat.end(), [](char c) { return c == '\t' || c == '\n' || c == '\r'; }, ' ');
     return flat;
   }
+  if (const auto* numbers = std::get_if<std::vector<double>>(&cell)) {
+    std::string list;
+    for (const double number : *numbers) list += (list.empty() ? "" : ",") + to_text(number, digits);
+    return list;
+  }
   return "";
 }
 

@@ -10,8 +10,8 @@
 
 namespace noether {
 
-/// Nothing (empty in TSV, null in JSON), a count, a number, or text.
-using Cell = std::variant<std::monostate, std::int64_t, double, std::string>;
+/// Nothing (empty in TSV, null in JSON), a count, a number, text, or numbers (with commas between them in TSV).
+using Cell = std::variant<std::monostate, std::int64_t, double, std::string, std::vector<double>>;
 
 struct Column {
   std::string name;

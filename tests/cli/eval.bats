@@ -208,7 +208,7 @@ PY
   run -2 --separate-stderr noether eval loss model.h5
   [ "$stderr" = "noether eval: expected a checkpoint and the tokens to score, found model.h5 alone" ]
   run -2 --separate-stderr noether eval
-  [ "$stderr" = "noether eval: expected a subcommand: loss, generate, sharpness or puzzles" ]
+  [ "$stderr" = "noether eval: expected a subcommand: loss, generate, sharpness, puzzles, choices or last-word" ]
   run -2 --separate-stderr noether eval los model.h5
   [ "$stderr" = "noether eval: unknown subcommand los (did you mean loss?)" ]
 }
@@ -222,7 +222,7 @@ PY
 }
 
 @test "the manual page and --help name the same options" {
-  for command in loss generate puzzles; do
+  for command in loss generate puzzles choices last-word; do
     noether eval "$command" --help | grep -oE -- '(^|[ ,])--?[a-z][a-z0-9-]*' | tr -d ' ,' >> help
   done
   noether eval --help | grep -oE -- '(^|[ ,])--?[a-z][a-z0-9-]*' | tr -d ' ,' >> help
@@ -320,7 +320,56 @@ PY
   [ "$(uniq -c < steps | xargs)" = "5 2 5 4" ]
 }
 
-@test "puzzles: what cannot be asked is refused in one line" {
+@test "choices: rows of items, and their means" {
+  cat > mine.jsonl <<'JSON'
+{"context": "In the 2. year the king", "endings": ["spoke to the people of the land,", "people", "he"], "label": 0, "source": "here"}
+{"context": "and they heard", "endings": ["him.", "year year year"], "label": "1"}
+
+{"context": "The king spoke", "endings": ["to", "of", "in", "\u00fc\u00fc\u00fc"], "label": 3}
+{"context": "", "endings": ["In the", "Document"], "label": 1}
+JSON
+  noether eval choices model.h5 mine.jsonl > table.tsv
+  [ "$(head -1 table.tsv | tr '\t' ' ')" = "checkpoint step prefix biases items acc acc_stderr acc_norm acc_norm_stderr truncated tokenizer digest" ]
+  noether eval choices model.h5 mine.jsonl --json > total
+  noether eval choices model.h5 mine.jsonl --items --json > rows
+  python3 - <<'PY'
+import json, math, statistics
+items = [json.loads(line) for line in open("mine.jsonl") if line.strip()]
+rows = [json.loads(line) for line in open("rows")]
+total = json.load(open("total"))
+assert [row["line"] for row in rows] == [1, 2, 4, 5]
+acc, acc_norm = [], []
+for item, row in zip(items, rows):
+    likelihoods = [-loss for loss in row["losses"]]
+    scaled = [likelihood / len(ending.encode()) for likelihood, ending in zip(likelihoods, item["endings"])]
+    acc.append(float(likelihoods.index(max(likelihoods)) == int(item["label"])))
+    acc_norm.append(float(scaled.index(max(scaled)) == int(item["label"])))
+    assert (row["acc"], row["acc_norm"]) == (acc[-1], acc_norm[-1])
+for name, values in (("acc", acc), ("acc_norm", acc_norm)):
+    assert total[name] == statistics.mean(values)
+    assert math.isclose(total[name + "_stderr"], statistics.stdev(values) / math.sqrt(4), abs_tol=1e-12)
+PY
+  noether eval choices model.h5 - --items --json -j 3 < mine.jsonl | cmp - rows
+  # 40 numbers of context, where there is room for 32 tokens.
+  printf '{"context": "%s", "endings": ["a", "b"], "label": 1}' "$(seq -s ' ' 40)" > long.jsonl
+  run -0 --separate-stderr noether eval choices model.h5 long.jsonl
+  [ "$stderr" = "eval: 1 of 1 items are longer than the context of model.h5, which is 32: their beginnings are left out" ]
+}
+
+@test "last-word: the greedy word is right, another is not" {
+  noether train model.h5 valid.h5 --steps 200 --lr 3e-3 -q > trained.h5
+  printf '%s\n' '{"text": "In the 6. year the king spoke to the people"}' '{"text": "In the 6. year the king spoke to the\nland"}' > mine.jsonl
+  noether eval last-word trained.h5 mine.jsonl --items > table.tsv
+  [ "$(column word < table.tsv | xargs)" = "people land" ]
+  [ "$(column acc < table.tsv | xargs)" = "1 0" ]
+  noether eval last-word trained.h5 mine.jsonl > total.tsv
+  [ "$(column acc < total.tsv)" = 0.5 ]
+  [ "$(column acc_stderr < total.tsv)" = 0.5 ]
+  loss=$(column loss < table.tsv | awk '{ sum += $1 } END { print sum / NR }')
+  column perplexity < total.tsv | awk -v loss="$loss" '{ d = $1 / exp(loss) - 1; if (d < -1e-3 || d > 1e-3) exit 1 }'
+}
+
+@test "puzzles, choices, last-word: what cannot be asked is refused in one line" {
   check() {
     run "-$1" --separate-stderr noether eval "${@:3}"
     [ -z "$output" ]
@@ -328,7 +377,13 @@ PY
     [ "${#stderr_lines[@]}" = 1 ]
   }
   printf '%s\n' '{"kind": "a", "prompt": "b", "expected": " c"}' '' '{"kind": "a", "promt": "b"}' > wrong.jsonl
+  printf '%s\n' '{"text": "a b"}' 'a b' > words.jsonl
+  printf '{"context": "a", "endings": ["b", "%s"], "label": 0}\n' "$(seq -s ' ' 40)" > long.jsonl
   noether init gpt2 --layers 1 --heads 1 --width 8 --context 8 --vocab-size 64 > mute.h5
+  check 1 "words.jsonl:2: not valid JSON at byte 1 of the line" last-word model.h5 words.jsonl
+  check 1 "wrong.jsonl:1: no field context (found: expected, kind, prompt)" choices model.h5 wrong.jsonl
+  check 1 "long.jsonl:1: * tokens to predict are more than the context of model.h5, which is 32" choices model.h5 long.jsonl
+  check 2 "file is required" choices model.h5
   check 1 "wrong.jsonl:3: no field prompt (found: kind, promt) (did you mean promt?)" puzzles model.h5 wrong.jsonl
   check 1 "stdin:3: no field prompt (found: kind, promt) (did you mean promt?)" puzzles model.h5 - < wrong.jsonl
   check 1 "mute.h5: it has no tokenizer to read with" puzzles mute.h5

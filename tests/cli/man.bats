@@ -33,7 +33,7 @@ check() {
 # bats test_tags=torch
 @test "train: manual page and --help agree" { check train; }
 # bats test_tags=torch
-@test "eval: manual page and --help agree" { check eval loss generate sharpness puzzles; }
+@test "eval: manual page and --help agree" { check eval loss generate sharpness puzzles choices last-word; }
 
 # bats test_tags=torch
 @test "align: manual page and --help agree" { check align tokens positions enrich score compare momentum balance; }

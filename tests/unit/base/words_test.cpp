@@ -66,6 +66,15 @@ std::string rows(TableFormat format) {
 }
 } // namespace
 
+TEST(Table, ListsStandInOneCell) {
+  std::string text;
+  const auto sink = [&](std::string_view line) { text += line; };
+  const std::vector<double> list{0.5, 1.23456789, -2};
+  TableWriter({{"losses", 3}}, TableFormat::tsv, sink).row({list});
+  TableWriter({{"losses", 3}}, TableFormat::json, sink).row({list});
+  EXPECT_EQ(text, "losses\n0.5,1.23,-2\n{\"losses\":[0.5,1.23456789,-2.0]}\n");
+}
+
 TEST(Table, Formats) {
   EXPECT_EQ(rows(TableFormat::tsv), "name\tloss\tcount\na b\t3.142\t7\n\t-inf\t-1\n");
   EXPECT_EQ(rows(TableFormat::aligned),
