@@ -61,7 +61,7 @@ CLI::App* add_orbit(CLI::App& app, Common& common, OrbitCommand& command) {
   orbit->footer("Without --mu each line of stdin is an orbit: mu, a0 and b0.\n"
                 "Example: noether bifurcate orbit --mu 1.1 --a 0.9 --b 0.7 --steps 20\n"
                 "         seq 0.1 0.1 1.9 | sed 's/$/ 0.5 0.4/' | noether bifurcate orbit --steps 5");
-  add_real(*orbit, "--mu", command.mu, "lr s^2 y, what the map depends on")->default_str("");
+  add_real(*orbit, "--mu", command.mu, "lr s y, what the map depends on")->default_str("");
   add_real(*orbit, "--a", command.a, "Start of the first factor");
   add_real(*orbit, "--b", command.b, "Start of the second");
   add_count(*orbit, "--steps", command.steps, "Steps; an orbit that diverges ends earlier");
@@ -492,7 +492,7 @@ CLI::App* add_basins(CLI::App& app, Common& common, BasinsCommand& command) {
   basins->footer("A row for each fate: its share of the grid, its area, and how far that may be off.\n"
                  "Example: noether bifurcate basins --mu 0.8 --size 1000 --picture basins.png\n"
                  "         noether bifurcate basins --over-mu --x 0:1.2 --y=-1.5:1.5 --grid minima.h5");
-  add_real(*basins, "--mu", command.options.mu, "lr s^2 y, what the map depends on");
+  add_real(*basins, "--mu", command.options.mu, "lr s y, what the map depends on");
   basins->add_flag(
       "--over-mu", command.options.over_mu,
       "x is mu, and y the imbalance w0 of a start --offset beside the zero-error curve; else x is a0, y b0");
@@ -604,7 +604,7 @@ int main(int argc, char** argv) {
   BasinsCommand basins;
   add_common(
       app, common,
-      "(a, b) -> (a - (ab - mu) b, b - (ab - mu) a): gradient descent on 1/2 (u w s - y)^2, with mu = lr s^2 y.\n"
+      "(a, b) -> (a - (ab - mu) b, b - (ab - mu) a): gradient descent on 1/2 (u w s - y)^2, with mu = lr s y.\n"
       "Example: noether bifurcate phases\n"
       "         noether bifurcate basins --mu 0.8 --picture basins.png");
   const CLI::App* orbit_app = add_orbit(app, common, orbit);

@@ -1,5 +1,5 @@
 // The two-factor map: gradient descent on 1/2 (u w s - y)^2, in coordinates where the step size and the target are one
-// number, mu = lr s^2 y. Source: arXiv 2605.21292.
+// number, mu = lr s y. Source: arXiv 2605.21292.
 #pragma once
 
 #include <cmath>
