@@ -140,11 +140,11 @@ void run_lyapunov(LyapunovCommand& command, const Common& common) {
   TextOutput output(common.output);
   TableWriter table = table_writer({{"mu", 0},
                                     {"on"},
-                                    {"along"},
+                                    {"along", 9},
                                     {"along_stderr", 2},
-                                    {"across"},
+                                    {"across", 9},
                                     {"across_stderr", 2},
-                                    {"across_exact"},
+                                    {"across_exact", 9},
                                     {"blocks"},
                                     {"escaped"},
                                     {"superstable"}},
@@ -193,8 +193,8 @@ void run_phases(const PhasesCommand& command, const CLI::App& app, const Common&
     throw UsageError("--mu: phases are defined for mu above 0, found {:g}", values.front());
   TextOutput output(common.output);
   if (values.empty()) {
-    TableWriter table =
-        table_writer({{"from"}, {"to"}, {"mu", 14}, {"closed_form", 14}, {"difference", 2}, {"ratio"}}, common, output);
+    TableWriter table = table_writer(
+        {{"from"}, {"to"}, {"mu", 14}, {"closed_form", 14}, {"difference", 2}, {"ratio", 7}}, common, output);
     const std::vector<maps::Threshold> found = maps::thresholds(command.doublings);
     for (std::size_t i = 0; i < found.size(); ++i) {
       const bool known = !std::isnan(found[i].closed_form);
@@ -602,11 +602,10 @@ int main(int argc, char** argv) {
   SwitchingCommand switching;
   ClassifyCommand classify;
   BasinsCommand basins;
-  add_common(
-      app, common,
-      "(a, b) -> (a - (ab - mu) b, b - (ab - mu) a): gradient descent on 1/2 (u w s - y)^2, with mu = lr s y.\n"
-      "Example: noether bifurcate phases\n"
-      "         noether bifurcate basins --mu 0.8 --picture basins.png");
+  add_common(app, common,
+             "(a, b) -> (a - (ab - mu) b, b - (ab - mu) a): gradient descent on 1/2 (u w s - y)^2, with mu = lr s y.\n"
+             "Example: noether bifurcate phases\n"
+             "         noether bifurcate basins --mu 0.8 --picture basins.png");
   const CLI::App* orbit_app = add_orbit(app, common, orbit);
   const CLI::App* lyapunov_app = add_lyapunov(app, common, lyapunov);
   const CLI::App* phases_app = add_phases(app, common, phases);

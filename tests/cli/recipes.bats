@@ -37,3 +37,23 @@ recipe() {
   run -2 make -f "$BATS_TEST_DIRNAME/../../share/noether/recipes/symmetry-breaking.mk" OUT=out
   [[ "$output" == *"TEXT=FILE: the text to train on"* ]]
 }
+
+two_factor() {
+  make -s -f "$BATS_TEST_DIRNAME/../../share/noether/recipes/two-factor.mk" OUT=out SIZE=200 STEPS=1000 THREADS=1 "$@"
+}
+
+@test "two-factor: every closed form is met within what the measurement may be off" {
+  two_factor out/claims.tsv
+  # Five standard errors; what has none is a ratio that is still on its way to Feigenbaum's.
+  awk -F '\t' 'NR > 1 && $3 != "" { ++n; by = $6 == "" ? 1e-3 : 5 * $6; if ($5 > by || $5 < -by) { print; exit 1 } } END { if (n < 50) exit 1 }' out/claims.tsv
+  [ "$(awk -F '\t' '/change the/ { print $4 }' out/claims.tsv)" = 0 ]
+  # Where noise is large the balanced line repels; batches of two mend that.
+  awk -F '\t' '/nu 1.6 or/ { print ($4 > 0 ? "repels" : "attracts") }' out/claims.tsv | uniq -c | xargs | grep -q '^1 repels .* attracts$'
+}
+
+@test "two-factor: figures in the form that is asked for" {
+  command -v gnuplot > /dev/null || skip "gnuplot is not here"
+  two_factor out/courses.svg out/escape.svg FORM=svg BATCHES="1 4"
+  grep -q '</svg>' out/courses.svg
+  grep -q '</svg>' out/escape.svg
+}

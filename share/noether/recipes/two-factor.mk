@@ -1,0 +1,100 @@
+# What "Large-Step Training Dynamics of a Two-Factor Linear Transformer Model" (arXiv 2605.21292) says of the two-factor map, measured: a
+# table of measured values beside their closed forms, and the figures.
+#
+#   make -f two-factor.mk                 everything: under a minute of two cores
+#   make -f two-factor.mk FORM=pdf        figures as svg, pdf or png
+#   make -f two-factor.mk out/basin-0.8.png OUT=out
+#
+# share/noether/doc/two-factor.md shows what comes out.
+
+OUT ?= two-factor
+FORM ?= png
+THREADS ?= 0
+NOETHER ?= noether
+HERE := $(dir $(lastword $(MAKEFILE_LIST)))
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
+
+# Where basins are drawn and measured; imbalances at which the largest stable mu is looked for; batches of the switching ensembles; points of
+# a basin along each side; steps of each of an exponent's orbits.
+BASINS ?= 0.4 0.8 1.2 1.6
+IMBALANCES ?= 0 0.25 0.5 0.75 1 1.25
+BATCHES ?= 1 2 4 8 16 32 64
+SIZE ?= 1000
+STEPS ?= 100000
+
+bifurcate := $(NOETHER) bifurcate
+plot = gnuplot -c $(HERE)../plot/two-factor.gp
+claims := thresholds exponents-at-2 exponents ellipse sides stable $(BASINS:%=basin-%)
+figures := courses diagram window exponents escape
+
+.DELETE_ON_ERROR:
+.PHONY: all
+all: $(OUT)/claims.tsv $(OUT)/phases.tsv $(OUT)/windows.tsv $(figures:%=$(OUT)/%.$(FORM)) $(BASINS:%=$(OUT)/basin-%.png) $(OUT)/minima.png
+	@column -t -s '	' $<
+
+$(OUT):
+	@mkdir -p $@
+
+# One row a claim: what, where, its closed form, what was measured, and how far that may be off.
+$(OUT)/claims.tsv: $(claims:%=$(OUT)/%.tsv) $(OUT)/switching-noise.tsv $(OUT)/switching-balance.tsv
+	awk -f $(HERE)two-factor.awk $^ > $@
+
+# Section 3: the cubic map on the balanced line.
+$(OUT)/thresholds.tsv: | $(OUT)
+	$(bifurcate) phases -o $@
+$(OUT)/phases.tsv: | $(OUT)
+	$(bifurcate) phases --mu 0.01:2.1:210 -o $@
+$(OUT)/fine.tsv: | $(OUT)
+	$(bifurcate) phases --mu 1.24:2:7601 --transient 5000 --steps 2000 -o $@
+$(OUT)/exponents.tsv: | $(OUT)
+	$(bifurcate) lyapunov --mu 0.005:2:400 -j $(THREADS) -o $@
+$(OUT)/exponents-at-2.tsv: | $(OUT)
+	$(bifurcate) lyapunov --mu 2 --blocks 100 --steps $(STEPS) -j $(THREADS) -o $@
+$(OUT)/diagram.tsv: | $(OUT)
+	$(bifurcate) diagram --mu 0.5:2:1501 --keep 100 -j $(THREADS) -o $@
+$(OUT)/window.tsv: | $(OUT)
+	$(bifurcate) diagram --mu 1.44:1.48:1401 --transient 5000 --keep 100 -j $(THREADS) -o $@
+
+# Intervals of one period among what is chaotic: the periodic windows, the widest first.
+$(OUT)/windows.tsv: $(OUT)/fine.tsv
+	awk -F '	' -v OFS='	' 'function close_window() { if (period && n > 1) print period, first, last, last - first } \
+	  NR > 1 { p = $$2 == "periodic" ? $$3 : 0; if (p != period) { close_window(); period = p; n = 0; first = $$1 } last = $$1; ++n } \
+	  END { close_window() }' $< | sort -t '	' -k 4,4gr | (printf 'period\tfrom\tto\twidth\n'; cat) > $@
+
+# Section 2: at an imbalance w0 the error beside the zero-error curve is multiplied by 1 - 2 mu - w0^2; where that is -1 it stops shrinking.
+$(OUT)/stable.tsv: | $(OUT)
+	awk -v list='$(IMBALANCES)' 'BEGIN { n = split(list, w, " "); for (i = 1; i <= n; ++i) for (m = 1; m <= 110; ++m) { \
+	  mu = m / 100; b = (sqrt(w[i] ^ 2 + 4 * (mu + 1e-7)) - w[i]) / 2; printf "%.17g %.17g %.17g\n", mu, b + w[i], b } }' | \
+	  $(bifurcate) orbit --steps 1 | \
+	  awk -F '	' -v OFS='	' 'BEGIN { print "w0", "closed_form", "measured" } NR == 1 { next } \
+	    $$3 == 0 { e = $$6; w = sprintf("%.6g", $$7); next } { ratio = $$6 / e; \
+	    if (w == old && before > -1 && ratio <= -1) { at = mu + ($$2 - mu) * (before + 1) / (before - ratio); print w, 1 - w ^ 2 / 2, sprintf("%.8f", at) } \
+	    old = w; before = ratio; mu = $$2 }' > $@
+
+# Section 4: the ellipse. Its sides are kept: of orbits from random points the sign of the last column must not change.
+$(OUT)/ellipse.tsv: | $(OUT)
+	$(bifurcate) lyapunov --on ellipse --mu 0.1:1.9:19 --steps $(STEPS) -j $(THREADS) -o $@
+$(OUT)/sides.tsv: | $(OUT)
+	awk 'BEGIN { srand(1); for (i = 0; i < 2000; ++i) print 2 * rand(), 5 * rand() - 2.5, 5 * rand() - 2.5 }' | $(bifurcate) orbit --steps 100 | \
+	  awk -F '	' -v OFS='	' 'NR == 1 { next } $$3 == 0 { ++orbits; side = $$9 < 0; inside += side; next } ($$9 < 0) != side { ++changes } \
+	    { ++steps } END { print "orbits", "inside", "steps", "changes"; print orbits, inside, steps, changes + 0 }' > $@
+$(OUT)/basin-%.tsv $(OUT)/basin-%.png &: | $(OUT)
+	$(bifurcate) basins --mu $* --x=-2.2:2.2 --y=-2.2:2.2 --size $(SIZE) --picture $(OUT)/basin-$*.png -j $(THREADS) -o $(OUT)/basin-$*.tsv
+$(OUT)/minima.png: | $(OUT)
+	$(bifurcate) basins --over-mu --x 0:2.1 --y=-2:2 --size $(SIZE) --picture $@ -j $(THREADS) -o $(OUT)/minima.tsv
+
+# Section 5: mini-batches. Noise about a stable step that drives orbits out; and noise under which the balanced line no longer attracts.
+$(OUT)/switching-noise.tsv: | $(OUT)
+	$(bifurcate) switching --mu 0.8 --nu-deviation 0.8 $(BATCHES:%=--batch %) -j $(THREADS) --histogram $(OUT)/first-escapes.tsv -o $@
+$(OUT)/switching-balance.tsv: | $(OUT)
+	$(bifurcate) switching --mu 0.4 --nu-deviation 1.2 --draw two-point --a 0.64 --b 0.62 --steps 200 $(BATCHES:%=--batch %) -j $(THREADS) -o $@
+
+# One orbit for each phase.
+$(OUT)/courses.tsv: | $(OUT)
+	for mu in 0.5 0.95 1.15 1.26 1.8 2.02; do echo $$mu 0.3 0.29; done | $(bifurcate) orbit --steps 60 -o $@
+
+$(OUT)/courses.$(FORM) $(OUT)/diagram.$(FORM) $(OUT)/window.$(FORM) $(OUT)/exponents.$(FORM): $(OUT)/%.$(FORM): $(OUT)/%.tsv
+	$(plot) $* $@ $<
+$(OUT)/escape.$(FORM): $(OUT)/switching-noise.tsv $(OUT)/switching-balance.tsv
+	$(plot) escape $@ $^
