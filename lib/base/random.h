@@ -23,6 +23,7 @@ enum class Purpose : std::uint32_t {
   kChaosTest = 12, ///< frequencies of the 0-1 test for chaos
   kNull = 13,      ///< random directions that keys are compared with; step is the direction's number, layer the layer's
   kPermutation = 14, ///< the order of one side of a correlation
+  kPrompt = 15,      ///< prompts of in-context regression; step is the prompt's number, layer what is drawn of it
 };
 
 /// Philox4x32 with ten rounds (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
