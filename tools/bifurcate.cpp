@@ -10,6 +10,7 @@
 #include "maps/switching.h"
 #include "maps/two_factor.h"
 #include "plot/image.h"
+#include "regression/prompts.h"
 #include "store/writer.h"
 
 #include <cerrno>
@@ -482,6 +483,48 @@ void run_classify(const ClassifyCommand& command, const Common& common) {
   output.close();
 }
 
+struct PromptsCommand {
+  regression::PromptOptions options;
+  std::string file;
+};
+
+CLI::App* add_prompts(CLI::App& app, Common& common, PromptsCommand& command) {
+  CLI::App* prompts = app.add_subcommand("prompts", "Prompts for a linear transformer, drawn or from text");
+  prompts->footer(
+      "Of text each line is a pair, the components of x and then y; the last line of a prompt is the query with its\n"
+      "target, and an empty line is between prompts.\n"
+      "Example: printf '1 1\\n1 1\\n' | noether bifurcate prompts - > one.h5\n"
+      "         noether bifurcate prompts --count 64 --dimension 4 --noise 0.1 > prompts.h5\n"
+      "         noether init linear-transformer --dimension 4 | noether train - prompts.h5 --lr 2 --steps 500 > "
+      "model.h5");
+  prompts->add_option("file", command.file, "Pairs as text, or - for stdin; without it prompts are drawn")
+      ->type_name("FILE");
+  add_count(*prompts, "--count", command.options.count, "Prompts", 1, 1 << 24);
+  add_count(*prompts, "--pairs", command.options.pairs, "Pairs of each", 1, 1 << 20);
+  add_count(*prompts, "--dimension", command.options.dimension, "Components of an x", 1, 4096);
+  add_real(*prompts, "--noise", command.options.noise, "Standard deviation of the noise of y", 0);
+  add_seed(*prompts, common);
+  add_output(*prompts, common, "Where the prompts go");
+  return prompts;
+}
+
+void run_prompts(PromptsCommand& command, const CLI::App& app, const Common& common) {
+  for (const char* option : {"--count", "--pairs", "--dimension", "--noise", "--seed"})
+    if (!command.file.empty() && app.count(option) > 0)
+      throw UsageError("{} has no effect on prompts from text", option);
+  command.options.seed = common.seed;
+  store::OutputStream output(common.output);
+  const regression::Prompts prompts = [&] {
+    if (command.file.empty()) return regression::draw_prompts(command.options);
+    if (command.file == "-") return regression::parse_prompts(std::cin, "stdin");
+    std::ifstream text(command.file);
+    if (!text) throw Error("{}: {}", command.file, system_reason(errno));
+    return regression::parse_prompts(text, command.file);
+  }();
+  output.write(to_file(prompts), {to_json(provenance_record(common, command.file.empty()))});
+  output.close();
+}
+
 struct BasinsCommand {
   maps::BasinOptions options;
   std::string size = "512", x, y, picture, grid;
@@ -602,6 +645,7 @@ int main(int argc, char** argv) {
   SwitchingCommand switching;
   ClassifyCommand classify;
   BasinsCommand basins;
+  PromptsCommand prompts;
   add_common(app, common,
              "(a, b) -> (a - (ab - mu) b, b - (ab - mu) a): gradient descent on 1/2 (u w s - y)^2, with mu = lr s y.\n"
              "Example: noether bifurcate phases\n"
@@ -613,9 +657,11 @@ int main(int argc, char** argv) {
   const CLI::App* switching_app = add_switching(app, common, switching);
   const CLI::App* classify_app = add_classify(app, common, classify);
   const CLI::App* basins_app = add_basins(app, common, basins);
+  const CLI::App* prompts_app = add_prompts(app, common, prompts);
   return run_tool(app, argc, argv, common, [&] {
     if (app.get_subcommands().empty())
-      throw UsageError("expected a subcommand: orbit, lyapunov, phases, diagram, switching, classify or basins");
+      throw UsageError(
+          "expected a subcommand: orbit, lyapunov, phases, diagram, switching, classify, basins or prompts");
     if (orbit_app->parsed()) run_orbit(orbit, *orbit_app, common);
     if (lyapunov_app->parsed()) run_lyapunov(lyapunov, common);
     if (phases_app->parsed()) run_phases(phases, *phases_app, common);
@@ -623,5 +669,6 @@ int main(int argc, char** argv) {
     if (switching_app->parsed()) run_switching(switching, common);
     if (classify_app->parsed()) run_classify(classify, common);
     if (basins_app->parsed()) run_basins(basins, *basins_app, common);
+    if (prompts_app->parsed()) run_prompts(prompts, *prompts_app, common);
   });
 }

@@ -5,6 +5,7 @@
 #include "architecture/presets.h"
 #include "base/number.h"
 #include "formats/tokenizer_files.h"
+#include "regression/linear_transformer.h"
 
 #include <algorithm>
 #include <array>
@@ -79,6 +80,43 @@ Checkpoint carry_over(const Config& config, const Checkpoint& from, const Common
   return checkpoint;
 }
 
+/// The options of `init linear-transformer`; without them it takes only those that every checkpoint has.
+struct LinearCommand {
+  regression::StartOptions options;
+  std::vector<CLI::Option*> own;
+};
+
+void add_linear(CLI::App& app, LinearCommand& command) {
+  regression::StartOptions& options = command.options;
+  command.own = {
+      add_count(app, "--dimension", options.dimension, "Components of an x; a token is (x, y)", 1, 4096),
+      add_real(app, "--value", options.value, "Where the value factor begins"),
+      add_real(app, "--key-query", options.key_query, "Where the key-query factor begins"),
+      app.add_flag("--matrices", options.matrices, "Train both matrices, and not one factor of each"),
+      add_real(app, "--deviation", options.deviation, "Standard deviation of noise all over the matrices", 0)};
+  for (CLI::Option* option : command.own) option->group("linear-transformer (arXiv 2605.21292)");
+}
+
+void run_linear(const CLI::App& app, LinearCommand& command, const Common& common) {
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    const bool own = std::find(command.own.begin(), command.own.end(), option) != command.own.end();
+    const bool shared = name == "architecture" || name == "--output" || name == "--seed" || name == "--threads" ||
+                        name == "--zstd" || name == "--quiet" || name == "--verbose" || name == "--progress";
+    if (option->count() == 0 || own || shared) continue;
+    if (name == "model") throw UsageError("unexpected argument {}", option->as<std::string>());
+    throw UsageError("{} has no effect with linear-transformer", name);
+  }
+  if (command.options.deviation > 0 && !command.options.matrices)
+    throw UsageError("--deviation has no effect without --matrices");
+  command.options.seed = common.seed;
+  store::OutputStream output(common.output, common.zstd_level);
+  regression::LinearCheckpoint checkpoint;
+  checkpoint.model = start(command.options);
+  output.write(to_file(checkpoint), {to_json(provenance_record(common, true))});
+  output.close();
+}
+
 void print_sizes(const Config& config, const Common& common) {
   struct Total {
     std::int64_t tensors = 0, parameters = 0;
@@ -120,8 +158,9 @@ int main(int argc, char** argv) {
   add_json(app, common);
 
   std::string name;
-  app.add_option("architecture", name,
-                 fmt::format("One of {}; or from, and a checkpoint", fmt::join(preset_names(), ", ")))
+  app.add_option(
+         "architecture", name,
+         fmt::format("One of {}, linear-transformer; or from, and a checkpoint", fmt::join(preset_names(), ", ")))
       ->required()
       ->type_name("NAME");
   std::string model_path;
@@ -239,10 +278,18 @@ int main(int argc, char** argv) {
           ->group(breaking);
   for (CLI::Option* option : {per_option, directions_option, learned_option})
     refinements.push_back({option, breaks, "--break"});
+  LinearCommand linear;
+  add_linear(app, linear);
   bool dry_run = false;
   app.add_flag("--dry-run", dry_run, "Print parameters, bytes and operations by group, and make nothing");
 
   return run_tool(app, argc, argv, common, [&] {
+    if (name == "linear-transformer") {
+      run_linear(app, linear, common);
+      return;
+    }
+    for (const CLI::Option* option : linear.own)
+      if (option->count() > 0) throw UsageError("{} has no effect without linear-transformer", option->get_name());
     std::optional<text::Tokenizer> tokenizer;
     if (!tokenizer_path.empty()) {
       tokenizer = formats::load_tokenizer(tokenizer_path);

@@ -50,11 +50,36 @@ void add_settings(CLI::App& app, Common& common, nlohmann::ordered_json& given) 
   }
 }
 
+/// Of a linear transformer: what of the two-factor map's the prompts and the learning rate are.
+void print_descent(const training::Plan& plan, TableWriter& table) {
+  const training::Plan::Descent& descent = *plan.descent;
+  const auto& moments = descent.moments;
+  table.row({"parameters", plan.parameters, ""});
+  table.row({"steps", static_cast<std::int64_t>(plan.steps), ""});
+  table.row({"prompts", descent.prompts, ""});
+  table.row({"pairs", descent.pairs, "a prompt"});
+  table.row({"learning rate", descent.learning_rate, ""});
+  table.row({"kappa", moments.kappa, "mean s^2"});
+  table.row({"nu", moments.nu, "mean s y"});
+  table.row({"floor", moments.floor, "the least loss of two factors"});
+  table.row({"mu", descent.mu, "learning rate times nu"});
+  table.row({"a", descent.at.a, "at the start"});
+  table.row({"b", descent.at.b, "at the start"});
+  table.row(
+      {"nu deviation", descent.learning_rate * moments.nu_deviation, "of a prompt, as bifurcate switching takes it"});
+  table.row({"kappa deviation", moments.kappa_deviation / moments.kappa, "likewise"});
+}
+
 void print_plan(const training::Plan& plan, const Common& common) {
   Common to_stdout = common;
   to_stdout.output = "-"; // -o is the checkpoint's, which is not written
   TextOutput output("-");
-  TableWriter table = table_writer({{"quantity"}, {"value", 4}, {"unit"}}, to_stdout, output);
+  TableWriter table = table_writer({{"quantity"}, {"value", plan.descent ? 0 : 4}, {"unit"}}, to_stdout, output);
+  if (plan.descent) {
+    print_descent(plan, table);
+    output.close();
+    return;
+  }
   const double seconds = plan.seconds_per_step * static_cast<double>(plan.steps);
   table.row({"parameters", plan.parameters, ""});
   table.row({"steps", static_cast<std::int64_t>(plan.steps), ""});
@@ -85,7 +110,7 @@ int main(int argc, char** argv) {
   std::int64_t steps = 0, valid_every = 0, save_every = 0, emit_every = 0, record_every = 10;
 
   app.add_option("checkpoint", request.checkpoint, "A checkpoint, or - for stdin")->type_name("CHECKPOINT")->required();
-  app.add_option("tokens", request.tokens, "Token files, or - for stdin")
+  app.add_option("tokens", request.tokens, "Token files, or - for stdin; for a linear transformer a file of prompts")
       ->type_name("TOKENS...")
       ->required()
       ->expected(1, std::numeric_limits<int>::max());

@@ -247,6 +247,7 @@ Config config_from_json(std::string_view text, const std::string& name) try {
   Fields fields(std::move(parsed), name + ": configuration");
   Config config;
   config.family = fields.word("family");
+  if (config.family == "linear-transformer") throw Error("{}: a linear transformer, which train alone takes", name);
   config.layers = fields.positive("layers");
   config.heads = fields.positive("heads");
   config.kv_heads = fields.positive("kv_heads");

@@ -166,12 +166,19 @@ std::optional<FileReader> InputStream::next() {
   return reader;
 }
 
-FileReader open_one(const std::string& path, Kind kind) {
+namespace {
+
+FileReader open_only(const std::string& path, const Kind* kind) {
   InputStream stream(path);
   FileReader file = *stream.next();
-  file.expect(kind);
+  if (kind != nullptr) file.expect(*kind);
   if (stream.next()) throw Error("{}: holds more than one file, expected one", input_name(path));
   return file;
 }
+
+} // namespace
+
+FileReader open_one(const std::string& path, Kind kind) { return open_only(path, &kind); }
+FileReader open_one(const std::string& path) { return open_only(path, nullptr); }
 
 } // namespace noether::store

@@ -30,6 +30,7 @@ private:
 
 /// The only file at `path` ("-": stdin), of the expected kind. Throws Error as above, and when more than one follows.
 FileReader open_one(const std::string& path, Kind kind);
+FileReader open_one(const std::string& path); ///< of any kind
 
 /// Where files go: stdout for "-", a pipe, a FIFO, a device, or a regular file that is replaced whole or not at all.
 class OutputStream {

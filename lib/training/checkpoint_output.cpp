@@ -32,9 +32,13 @@ bool CheckpointOutput::takes_several() const {
 
 void CheckpointOutput::write(const architecture::Checkpoint& checkpoint, const std::vector<std::string>& provenance,
                              bool with_optimizer, bool more) {
-  if (stream_) return stream_->write(architecture::to_file(checkpoint, with_optimizer), provenance, more);
+  write(architecture::to_file(checkpoint, with_optimizer), provenance, more);
+}
+
+void CheckpointOutput::write(store::FileWriter&& checkpoint, const std::vector<std::string>& provenance, bool more) {
+  if (stream_) return stream_->write(std::move(checkpoint), provenance, more);
   store::OutputStream file(path_, zstd_level_);
-  file.write(architecture::to_file(checkpoint, with_optimizer), provenance);
+  file.write(std::move(checkpoint), provenance);
   file.close();
 }
 

@@ -27,6 +27,7 @@ public:
   /// more: others follow (only down a pipe).
   void write(const architecture::Checkpoint& checkpoint, const std::vector<std::string>& provenance,
              bool with_optimizer, bool more = false);
+  void write(store::FileWriter&& checkpoint, const std::vector<std::string>& provenance, bool more = false);
   bool reader_gone() const { return stream_ && stream_->reader_gone(); }
   /// After the last.
   void close();

@@ -6,6 +6,7 @@
 #include "base/number.h"
 #include "training/batch.h"
 #include "training/checkpoint_output.h"
+#include "training/descend.h"
 #include "training/log.h"
 #include "training/signals.h"
 #include "training/trainer.h"
@@ -44,25 +45,42 @@ void check_request(const Request& request, const CheckpointOutput& output) {
   if (request.valid.empty() && request.valid_every > 0) throw UsageError("--valid-every has no effect without --valid");
 }
 
+/// What the request names, opened.
+struct Inputs {
+  std::optional<store::FileReader> checkpoint, valid;
+  std::vector<std::optional<store::FileReader>> data;
+};
+
 /// Opens everything: what has a name first, so that a wrong one ends a pipeline in its first second, and then stdin.
-void open_inputs(const Request& request, Run& run) {
+Inputs open_inputs(const Request& request) {
   const auto standard = std::count(request.tokens.begin(), request.tokens.end(), "-") +
                         (request.checkpoint == "-" ? 1 : 0) + (request.valid == "-" ? 1 : 0);
   if (standard > 1) throw UsageError("only one input can be stdin (-)");
-  std::optional<store::FileReader> checkpoint;
-  std::vector<std::optional<store::FileReader>> tokens(request.tokens.size());
-  std::optional<store::FileReader> valid;
+  Inputs inputs;
+  inputs.data.resize(request.tokens.size());
   for (const bool named : {true, false}) {
     const auto open = [&](const std::string& path, store::Kind kind, std::optional<store::FileReader>& file) {
       if ((path != "-") == named) file = store::open_one(path, kind);
     };
-    open(request.checkpoint, store::kCheckpointFile, checkpoint);
-    for (std::size_t i = 0; i < tokens.size(); ++i) open(request.tokens[i], store::kTokensFile, tokens[i]);
-    if (!request.valid.empty()) open(request.valid, store::kTokensFile, valid);
+    open(request.checkpoint, store::kCheckpointFile, inputs.checkpoint);
+    for (std::size_t i = 0; i < inputs.data.size(); ++i) {
+      if ((request.tokens[i] != "-") != named) continue;
+      inputs.data[i] = store::open_one(request.tokens[i]);
+      // Which of the two it has to be, the checkpoint says.
+      if (inputs.data[i]->kind() != store::kTensorsFile.name) inputs.data[i]->expect(store::kTokensFile);
+    }
+    if (!request.valid.empty()) open(request.valid, store::kTokensFile, inputs.valid);
   }
-  for (auto& file : tokens) run.files.emplace_back(std::move(*file));
-  if (valid) run.valid.emplace(std::move(*valid));
-  run.checkpoint = architecture::read_checkpoint(*checkpoint, !request.new_run);
+  return inputs;
+}
+
+void read_inputs(const Request& request, Inputs inputs, Run& run) {
+  for (auto& file : inputs.data) {
+    file->expect(store::kTokensFile);
+    run.files.emplace_back(std::move(*file));
+  }
+  if (inputs.valid) run.valid.emplace(std::move(*inputs.valid));
+  run.checkpoint = architecture::read_checkpoint(*inputs.checkpoint, !request.new_run);
 
   const text::Tokenizer* tokenizer =
       run.checkpoint.tokenizer ? &*run.checkpoint.tokenizer : &run.files.front().tokenizer();
@@ -149,9 +167,9 @@ void catch_up(Run& run, CheckpointOutput& output, Reporter& reporter) {
     reporter.message(fmt::format("{} holds something else, not a step of this run: it will be replaced", file.name()));
 }
 
-Run prepare(const Request& request, CheckpointOutput* output, Reporter& reporter) {
+Run prepare(const Request& request, Inputs inputs, CheckpointOutput* output, Reporter& reporter) {
   Run run;
-  open_inputs(request, run);
+  read_inputs(request, std::move(inputs), run);
   settle(request, run, reporter);
   if (output != nullptr) catch_up(run, *output, reporter);
   return run;
@@ -333,13 +351,18 @@ private:
 void train(Request request, Reporter& reporter) {
   CheckpointOutput output(request.output, request.zstd_level);
   check_request(request, output);
+  Inputs inputs = open_inputs(request);
+  if (regression::is_linear_transformer(*inputs.checkpoint)) {
+    descend(request, *inputs.checkpoint, inputs.data, output, reporter);
+    return;
+  }
   std::optional<TrainingLog> log;
   if (!request.log.empty()) log.emplace(request.log);
   std::optional<StepTable> record_log;
   if (request.record_what != 0)
     record_log.emplace(request.record_log, record_columns(), "what a training run recorded");
 
-  Run run = prepare(request, &output, reporter);
+  Run run = prepare(request, std::move(inputs), &output, reporter);
   if (run.state.step == run.state.steps) {
     reporter.message(fmt::format("step {} of {}: already done", run.state.step, run.state.steps));
     // A pipe still wants its checkpoint, and a file that is not there yet too; one that is at this step stays.
@@ -355,7 +378,10 @@ void train(Request request, Reporter& reporter) {
 }
 
 Plan plan(Request request, Reporter& reporter) {
-  Run run = prepare(request, nullptr, reporter);
+  Inputs inputs = open_inputs(request);
+  if (regression::is_linear_transformer(*inputs.checkpoint))
+    return plan_descent(request, *inputs.checkpoint, inputs.data, reporter);
+  Run run = prepare(request, std::move(inputs), nullptr, reporter);
   Plan plan{.parameters = run.checkpoint.parameters.size(), .steps = run.state.steps - run.state.step};
   const Data data(run.files, run.settings);
   Trainer trainer(run.checkpoint, run.settings, request.threads);

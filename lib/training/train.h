@@ -2,6 +2,8 @@
 #pragma once
 
 #include "base/reporter.h"
+#include "maps/two_factor.h"
+#include "regression/linear_transformer.h"
 #include "store/provenance.h"
 #include "training/settings.h"
 
@@ -14,7 +16,7 @@ namespace noether::training {
 
 struct Request {
   std::string checkpoint;          ///< a path, or "-" for stdin
-  std::vector<std::string> tokens; ///< likewise; one "-" in all
+  std::vector<std::string> tokens; ///< likewise; one "-" in all; of a linear transformer one file of prompts
   Json given = Json::object();     ///< settings that were given
   std::optional<std::uint64_t> steps;
   bool new_run = false; ///< take the parameters alone
@@ -51,6 +53,15 @@ struct Plan {
   std::int64_t peak_bytes = 0;         ///< of the process, measured
   double flops = 0;                    ///< of all steps
   double seconds_per_step = 0;         ///< measured: the median of three, after one to warm up
+
+  /// Of a linear transformer, whose steps take nothing worth saying, this instead: where it is on the two-factor map.
+  struct Descent {
+    std::int64_t prompts = 0, pairs = 0;
+    double learning_rate = 0, mu = 0;
+    maps::Point at;
+    regression::Regression::Moments moments;
+  };
+  std::optional<Descent> descent{};
 };
 /// Takes four steps in memory and writes nothing.
 Plan plan(Request request, Reporter& reporter);

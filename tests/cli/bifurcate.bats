@@ -125,7 +125,7 @@ near() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a - b; exit !(d <= by &
     [ -z "$output" ]
     [ "$stderr" = "noether bifurcate: $1" ]
   }
-  check "expected a subcommand: orbit, lyapunov, phases, diagram, switching, classify or basins"
+  check "expected a subcommand: orbit, lyapunov, phases, diagram, switching, classify, basins or prompts"
   check "--mu: expected a number, or FIRST:LAST:COUNT with 2 or more in rising order, found 2:1:5" phases --mu 2:1:5
   check "--mu: phases are defined for mu above 0, found -1" phases --mu=-1
   check "--mu: the ellipse is there for 0 < mu < 2, found 2.5" lyapunov --mu 2.5 --on ellipse

@@ -29,7 +29,7 @@ check() {
 
 @test "tokenize: manual page and --help agree" { check tokenize train encode decode show; }
 @test "init: manual page and --help agree" { check init; }
-@test "bifurcate: manual page and --help agree" { check bifurcate orbit lyapunov phases diagram switching classify basins; }
+@test "bifurcate: manual page and --help agree" { check bifurcate orbit lyapunov phases diagram switching classify basins prompts; }
 # bats test_tags=torch
 @test "train: manual page and --help agree" { check train; }
 # bats test_tags=torch
