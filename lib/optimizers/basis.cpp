@@ -6,6 +6,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/eye.h>
 #include <ATen/ops/geqrf.h>
 #include <ATen/ops/linalg_eigh.h>
@@ -13,6 +14,11 @@
 #include <ATen/ops/linalg_solve_triangular.h>
 #include <ATen/ops/mm.h>
 #include <c10/util/Exception.h>
+
+// In every LibTorch 2 from 2.6, though its header is not installed.
+namespace at::native {
+TORCH_API void mkldnn_matmul(const Tensor& a, const Tensor& b, const Tensor& result, float beta, float alpha);
+}
 
 namespace noether::optimizers {
 namespace {
@@ -112,14 +118,16 @@ Basis::Basis(const at::Tensor& side, bool in_float32, std::int64_t formed_up_to)
 }
 
 at::Tensor Basis::reflected(const at::Tensor& X, bool transposed) const {
-  at::Tensor Y = X.clone(at::MemoryFormat::Contiguous);
+  const at::Tensor Y = X.clone(at::MemoryFormat::Contiguous);
   const auto count = static_cast<std::int64_t>(panels_.size());
   for (std::int64_t k = 0; k < count; ++k) {
     const Panel& panel = panels_[static_cast<std::size_t>(transposed ? k : count - 1 - k)];
+    // rows <- rows - V (T (V^T rows)), added into its place: the rows go through memory twice.
     const at::Tensor rows = Y.slice(0, panel.begin, size_);
-    const at::Tensor seen = product(panel.V_transposed, rows.t());
-    const at::Tensor T = transposed ? panel.T.t().contiguous() : panel.T;
-    rows.sub_(product(panel.V, product(T, seen.t()).t()));
+    const at::Tensor seen = at::empty({panel.T.size(0), Y.size(1)}, Y.options()), scaled = at::empty_like(seen);
+    at::native::mkldnn_matmul(panel.V_transposed, rows, seen, 0, 1);
+    at::native::mkldnn_matmul(transposed ? panel.T.t() : panel.T, seen, scaled, 0, 1);
+    at::native::mkldnn_matmul(panel.V, scaled, rows, 1, -1);
   }
   return Y;
 }
