@@ -198,13 +198,19 @@ StepReport Trainer::step(State& state, const Batch& batch) try {
       context.gradient_norm = optimizers::gradient_norm(all, threads_);
       finite = std::isfinite(context.gradient_norm);
     }
-    for (std::size_t i = 0; i < parts_.size() && finite; ++i) {
-      const optimizers::StepResult result = parts_[i].optimizer->step(arenas_[i], parts_[i].hyperparameters, context);
-      report.gradient_norm = result.gradient_norm;
-      report.fallbacks += result.fallbacks;
-      report.distance = std::max(report.distance, result.distance);
-      finite = std::isfinite(result.gradient_norm);
-      if (state.optimizer_steps == 0 && result.distance > 0) start_distance = result.distance;
+    try {
+      for (std::size_t i = 0; i < parts_.size() && finite; ++i) {
+        const optimizers::StepResult result = parts_[i].optimizer->step(arenas_[i], parts_[i].hyperparameters, context);
+        report.gradient_norm = result.gradient_norm;
+        report.fallbacks += result.fallbacks;
+        report.distance = std::max(report.distance, result.distance);
+        finite = std::isfinite(result.gradient_norm);
+        if (state.optimizer_steps == 0 && result.distance > 0) start_distance = result.distance;
+      }
+    } catch (const optimizers::FloorError& error) {
+      throw optimizers::FloorError("step {}: {}", state.step + 1, error.what());
+    } catch (const DivergedError& error) {
+      throw DivergedError("step {}: {}", state.step + 1, error.what());
     }
     if (finite) state.start_distance = start_distance;
   }
@@ -224,8 +230,6 @@ StepReport Trainer::step(State& state, const Batch& batch) try {
   state.windows += static_cast<std::uint64_t>(batch.rows);
   state.tokens += static_cast<std::uint64_t>(batch.counted);
   return report;
-} catch (const optimizers::FloorError& error) {
-  throw optimizers::FloorError("step {}: {}", state.step + 1, error.what());
 } catch (const c10::Error& error) {
   throw Error("step {}: {}", state.step + 1, error.what_without_backtrace());
 }
