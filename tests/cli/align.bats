@@ -17,6 +17,7 @@ setup_file() {
     noether init gpt2 $shape > symmetric.h5
     noether init gpt2 $shape --break qv > start.h5
     noether init llama $shape --kv-heads 2 --break q --seed 4 > rope.h5
+    noether init gpt2 $shape --break q --seed 9 > another.h5
   }
   noether train -q start.h5 tokens.h5 --optimizer ecd --f0 0 --steps 6 --batch 4 -o model.h5
 }
@@ -97,6 +98,20 @@ column() { awk -F'\t' -v name="$1" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i =
   [ "$(column overlap < table.tsv | sort -u)" = 5 ]
   [ "$(column best_a < table.tsv)" = "$(column best_b < table.tsv)" ]
   noether align compare start.h5 model.h5 | column correlation | awk '{ if ($1 >= 1) exit 1 }'
+}
+
+@test "correlate: the correlations of the figures that it writes" {
+  noether align correlate start.h5 model.h5 rope.h5 another.h5 --valid tokens.h5 --scores scores.tsv --top 30 --null 0 > table.tsv
+  [ "$(column x < table.tsv | xargs)" = "alignment_score alignment_score puzzle_loss" ]
+  [ "$(column checkpoints < table.tsv | sort -u)" = 4 ]
+  awk -F'\t' 'NR > 1 { n++; x += $2; y += $3; xx += $2 * $2; yy += $3 * $3; xy += $2 * $3 }
+    END { printf "%.3f\n", (n * xy - x * y) / sqrt((n * xx - x * x) * (n * yy - y * y)) }' scores.tsv > mine
+  column pearson < table.tsv | awk 'NR == 1 { printf "%.3f\n", $1 }' | diff - mine
+  noether align score model.h5 --top 30 --null 0 | column score > alone
+  awk -F'\t' '$1 == "model.h5" { printf "%.4g\n", $2 }' scores.tsv > beside
+  awk '{ printf "%.4g\n", $1 }' alone | diff - beside
+  run -2 --separate-stderr noether align correlate start.h5 model.h5
+  [ -n "$stderr" ]
 }
 
 @test "momentum and balance: of each checkpoint of a run" {

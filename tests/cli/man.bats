@@ -36,7 +36,7 @@ check() {
 @test "eval: manual page and --help agree" { check eval loss generate sharpness puzzles choices last-word; }
 
 # bats test_tags=torch
-@test "align: manual page and --help agree" { check align tokens positions enrich score compare momentum balance; }
+@test "align: manual page and --help agree" { check align tokens positions enrich score compare correlate momentum balance; }
 
 @test "every page has the sections that readers look for" {
   for page in "$pages"/noether-*.1; do

@@ -24,6 +24,11 @@ recipe() {
     NR == 2 { d = a > b ? a - b : b - a; exit !(near($6, (a + b) / 2) && near($7, d / 2)) }' out/table.tsv
   run -0 recipe out/table.tsv OPTIMIZERS="ecd sgdm" MODES="none qv0"
   [[ "$output" == *"up to date"* ]]
+  # Puzzles of all, preferences of those that have any.
+  recipe out/puzzles.tsv out/alignment.tsv out/correlation.tsv OPTIMIZERS="ecd sgdm" MODES="none qv0" 2> /dev/null
+  [ "$(cut -f 1-4 out/puzzles.tsv | tr '\t\n' ' |')" = "optimizer mode activation seeds|ecd none gelu 2|ecd qv0 gelu 2|sgdm none gelu 2|sgdm qv0 gelu 2|" ]
+  [ "$(wc -l < out/alignment.tsv)" -eq 5 ]
+  [ "$(cut -f 3 out/correlation.tsv | xargs)" = "checkpoints 4 4 4" ]
 }
 
 @test "symmetry-breaking: a sweep lists the best first, and a setting of the sweep replaces the usual one" {

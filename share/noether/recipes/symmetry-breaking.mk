@@ -54,6 +54,8 @@ RUNS := $(foreach o,$(OPTIMIZERS),$(foreach m,$(MODES),$(foreach a,$(ACTIVATIONS
 # A setting that is swept is part of a run's name: ecd-none-gelu-1@lr=0.5@eta=50. A list that is empty leaves its setting alone.
 with = $(if $2,$(foreach r,$1,$(foreach x,$2,$r@$3=$x)),$1)
 SWEPT := $(call with,$(call with,$(call with,$(RUNS),$(LRS),lr),$(ETAS),eta),$(F0S),f0)
+# Runs whose queries have a preferred direction.
+PREFERRING := $(foreach r,$(RUNS),$(if $(filter q qv qv0 learned,$(word 2,$(subst -, ,$r))),$r))
 scores = $(patsubst %,$(OUT)/runs/%.loss.tsv,$1)
 # The parts of a run's name, by number: optimizer, mode, activation, seed; and its settings, which go before its optimizer's.
 part = $(word $2,$(subst -, ,$(firstword $(subst @, ,$1))))
@@ -64,8 +66,10 @@ options = $(foreach s,$(call others,$1) $(call own,$1),--$(subst =, ,$s))
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all sweep list
-all: $(OUT)/table.tsv $(foreach a,$(ACTIVATIONS),$(OUT)/loss-$a.png)
-	@column -t -s '	' $<
+# Losses; puzzles; what the heads of runs with query biases prefer, and whether that goes with solving; curves.
+TABLES := $(OUT)/table.tsv $(OUT)/puzzles.tsv $(if $(PREFERRING),$(OUT)/alignment.tsv) $(if $(word 3,$(PREFERRING)),$(OUT)/correlation.tsv)
+all: $(TABLES) $(foreach a,$(ACTIVATIONS),$(OUT)/loss-$a.png)
+	@for table in $(TABLES); do echo; column -t -s '	' $$table; done
 
 sweep: $(OUT)/sweep.tsv
 	@column -t -s '	' $<
@@ -95,6 +99,18 @@ $(OUT)/runs/%.loss.tsv: $(OUT)/starts/$$(call part,$$*,2)-$$(call part,$$*,3)-$$
 	$(NOETHER) train $< $(OUT)/train.h5 --optimizer $(call part,$*,1) $(call options,$*) \
 	  --steps $(STEPS) --batch $(BATCH) --seed $(call part,$*,4) --save-every $(SAVE) --log $(OUT)/runs/$*.tsv -j $(THREADS) -o $(OUT)/runs/$*.h5
 	$(NOETHER) eval loss $(OUT)/runs/$*.h5 $(OUT)/valid.h5 -j $(THREADS) -o $@
+
+$(OUT)/runs/%.puzzles.tsv: $(OUT)/runs/%.loss.tsv
+	$(NOETHER) eval puzzles $(OUT)/runs/$*.h5 -j $(THREADS) -o $@
+
+$(OUT)/puzzles.tsv: $(patsubst %,$(OUT)/runs/%.puzzles.tsv,$(RUNS))
+	awk -f $(HERE)puzzles.awk $^ > $@
+
+$(OUT)/alignment.tsv: $(call scores,$(PREFERRING))
+	$(NOETHER) align score $(patsubst %,$(OUT)/runs/%.h5,$(PREFERRING)) -j $(THREADS) -o $@
+
+$(OUT)/correlation.tsv: $(call scores,$(PREFERRING)) $(OUT)/valid.h5
+	$(NOETHER) align correlate $(patsubst %,$(OUT)/runs/%.h5,$(PREFERRING)) --valid $(OUT)/valid.h5 --scores $(OUT)/correlated.tsv -j $(THREADS) -o $@
 
 # A row for what differs in more than the seed.
 $(OUT)/table.tsv: $(call scores,$(RUNS))
