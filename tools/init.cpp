@@ -4,6 +4,7 @@
 #include "architecture/checkpoint.h"
 #include "architecture/presets.h"
 #include "base/number.h"
+#include "formats/model_files.h"
 #include "formats/tokenizer_files.h"
 #include "regression/linear_transformer.h"
 
@@ -150,6 +151,7 @@ int main(int argc, char** argv) {
   add_common(app, common,
              "Example: noether init gpt2 --layers 4 --width 128 --context 128 --break qv -t bpe.h5 > start.h5\n"
              "         noether init from model.h5 --break qv > broken.h5\n"
+             "         noether init from gpt2/model.safetensors -t gpt2/tokenizer.json > gpt2.h5\n"
              "         noether init gpt2-124m --dry-run");
   add_output(app, common, "Where the checkpoint goes");
   add_seed(app, common);
@@ -158,14 +160,15 @@ int main(int argc, char** argv) {
   add_json(app, common);
 
   std::string name;
-  app.add_option(
-         "architecture", name,
-         fmt::format("One of {}, linear-transformer; or from, and a checkpoint", fmt::join(preset_names(), ", ")))
+  app.add_option("architecture", name,
+                 fmt::format("One of {}, linear-transformer; or from, and a model", fmt::join(preset_names(), ", ")))
       ->required()
       ->type_name("NAME");
   std::string model_path;
-  app.add_option("model", model_path, "After from: a checkpoint, or - for stdin, whose weights are kept")
-      ->type_name("CHECKPOINT");
+  app.add_option("model", model_path,
+                 "After from: what has weights to be kept; a checkpoint, or - for stdin, or a model of others: "
+                 "safetensors, PyTorch, or a folder of them")
+      ->type_name("MODEL");
   Sizes sizes;
   const auto add_size = [&app](const std::string& option, std::optional<std::int64_t>& value, const std::string& text) {
     app.add_option_function<std::string>(
@@ -297,8 +300,8 @@ int main(int argc, char** argv) {
     }
     std::optional<Checkpoint> from;
     if (name == "from") {
-      if (model_path.empty()) throw UsageError("from: expected a checkpoint");
-      from = read_checkpoint(store::open_one(model_path, store::kCheckpointFile), false);
+      if (model_path.empty()) throw UsageError("from: expected a model");
+      from = formats::load_model(model_path, sizes.heads);
     } else if (!model_path.empty()) {
       throw UsageError("unexpected argument {}", model_path);
     }

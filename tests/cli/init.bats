@@ -107,8 +107,59 @@ small=(--layers 1 --heads 1 --width 8 --context 8 --vocab-size 16)
   }
   check "plain.h5: embedding/tokens has shape [16, 8], and the options ask for [16, 16]" from plain.h5 --width 16
   check "plain.h5: embedding/positions has no place in what the options describe" from plain.h5 --position rope
-  check "from: expected a checkpoint" from
+  check "from: expected a model" from
   check "unexpected argument plain.h5" gpt2 plain.h5
+}
+
+# tests/golden/make_archives.py says what is in these.
+@test "from: a PyTorch archive of the authors' layout is what it says, and can be changed" {
+  golden=$BATS_TEST_DIRNAME/../golden/formats
+  run -0 --separate-stderr noether init from "$golden/authors.pt" -o authors.h5
+  [ -z "$stderr" ]
+  run -0 h5dump -d /configuration authors.h5
+  [[ "$output" == *'"activation":"prelu"'*'"break":"qk","q_bias":{"means":[0.5],"deviations":[0.05,0.15]}'* ]]
+  noether init from "$golden/authors.pt" --break qv --v-mean 0 -o broken.h5
+  h5diff authors.h5 broken.h5 /parameters
+  # The record names what it was made from by its content: the same as a checkpoint's own digest.
+  digest=$(h5dump -a /noether_digest authors.h5 | grep -o '[0-9a-f]\{32\}')
+  h5dump -d /provenance broken.h5 | grep -q "$digest"
+}
+
+@test "from: an archive that would run a command is refused by the command's name, and nothing runs" {
+  golden=$BATS_TEST_DIRNAME/../golden/formats
+  run -1 --separate-stderr noether init from "$golden/call.pt" -o none.h5
+  [ "$stderr" = "noether init: $golden/call.pt: asks for posix.system, which is neither a tensor nor plain data: refused" ]
+  [ ! -e called ]
+  [ ! -e none.h5 ]
+}
+
+@test "from: other programs' files cut short, or not models, are an error of one line" {
+  golden=$BATS_TEST_DIRNAME/../golden/formats
+  check() {
+    run -1 --separate-stderr noether init from "${@:2}" -o none.h5
+    [ "$stderr" = "noether init: $1" ]
+    [ ! -e none.h5 ]
+  }
+  head -c 5000 "$golden/authors.pt" > cut.pt
+  check "cut.pt: cut short: a zip archive without its directory, which comes last" cut.pt
+  printf '\377\0\0\0\0\0\0\0{"a":' > cut.safetensors
+  check "cut.safetensors: cut short: its header has 255 bytes, and 5 are there" cut.safetensors
+  check "$golden/views.pt: none of the models that are known: GPT-2 or Llama of Hugging Face, Llama of Meta, or the symmetry-breaking authors' (its first tensor is list.0)" "$golden/views.pt"
+  mkdir empty
+  check "empty: a folder without model.safetensors, pytorch_model.bin, consolidated.00.pth" empty
+  run -2 --separate-stderr noether init from "$golden/authors.pt" --heads 4 -o none.h5
+  [ "$stderr" = "noether init: $golden/authors.pt: --heads 4, and the file says 2" ]
+}
+
+@test "from: a folder of Hugging Face's, of another programs' making" {
+  folder=$BATS_TEST_DIRNAME/../../../shared/data/golden
+  [ -d "$folder" ] || skip "no ../shared"
+  noether init from "$folder/llama-tiny-gqa" -o llama.h5
+  h5diff llama.h5 "$BATS_TEST_DIRNAME/../golden/models/llama-tiny-gqa.h5" /parameters
+  run -2 --separate-stderr noether init from "$folder/symmetry-symmetric/model.pt" -o none.h5
+  [ "$stderr" = "noether init: $folder/symmetry-symmetric/model.pt: does not say how many heads it has (give --heads)" ]
+  noether init from "$folder/symmetry-symmetric/model.pt" --heads 4 -o symmetric.h5
+  h5diff symmetric.h5 "$BATS_TEST_DIRNAME/../golden/models/symmetry-symmetric.h5" /parameters
 }
 
 @test "binary is not written to a terminal" {
