@@ -110,7 +110,9 @@ int main(int argc, char** argv) {
   std::int64_t steps = 0, valid_every = 0, save_every = 0, emit_every = 0, record_every = 10;
 
   app.add_option("checkpoint", request.checkpoint, "A checkpoint, or - for stdin")->type_name("CHECKPOINT")->required();
-  app.add_option("tokens", request.tokens, "Token files, or - for stdin; for a linear transformer a file of prompts")
+  app.add_option("tokens", request.tokens,
+                 "Token files, or - for stdin; for a linear transformer a file of prompts, with --loss-on completion "
+                 "JSON lines")
       ->type_name("TOKENS...")
       ->required()
       ->expected(1, std::numeric_limits<int>::max());

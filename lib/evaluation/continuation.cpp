@@ -7,6 +7,7 @@
 #include "base/threads.h"
 #include "evaluation/score.h"
 #include "evaluation/serial.h"
+#include "text/split.h"
 
 #include <ATen/ops/from_blob.h>
 
@@ -65,16 +66,9 @@ ContinuationScorer::ContinuationScorer(architecture::Checkpoint& checkpoint, con
 Continuation ContinuationScorer::continuation(std::string_view context, std::string_view text,
                                               const std::string& where) {
   if (text.empty()) throw Error("{}: what is to be predicted is empty", where);
-  const std::size_t kept = context.find_last_not_of(" \t\n\v\f\r") + 1; // 0 where there is nothing else
-  std::vector<std::int64_t> ids;
-  std::int64_t asked = -1;
-  std::size_t bytes = 0;
-  for (const std::uint32_t id : encoder_.encode(std::string(context).append(text))) {
-    bytes += tokenizer_.tokens[id].size();
-    // A token that stands for the end of one and the beginning of the other is the latter's.
-    if (asked < 0 && bytes > kept) asked = static_cast<std::int64_t>(ids.size());
-    ids.push_back(id);
-  }
+  const text::SplitText split = text::encode_split(encoder_, tokenizer_, context, text);
+  std::vector<std::int64_t> ids(split.ids.begin(), split.ids.end());
+  auto asked = static_cast<std::int64_t>(split.second);
   if (asked == 0 && !tokenizer_.end_of_text)
     throw Error("{}: nothing stands before what is to be predicted, and the tokenizer of {} has no end-of-text token",
                 where, name_);

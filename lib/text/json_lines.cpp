@@ -23,7 +23,7 @@ std::string JsonLine::string(const std::string& name) const {
   return value.get<std::string>();
 }
 
-void for_each_json_line(const std::string& path, const std::function<void(const JsonLine&)>& use) {
+std::string for_each_json_line(const std::string& path, const std::function<void(const JsonLine&)>& use) {
   DocumentOptions options;
   options.division = Division::line;
   options.cut = false;
@@ -43,6 +43,7 @@ void for_each_json_line(const std::string& path, const std::function<void(const 
         throw Error("{}: expected a JSON object, found {}", line.where, line.object.type_name());
       use(line);
     }
+  return reader.digest();
 }
 
 } // namespace noether::text

@@ -20,8 +20,9 @@ struct JsonLine {
   std::string string(const std::string& name) const;
 };
 
-/// Calls `use` for each line but blank ones. path: plain or zstd-compressed text, - for stdin.
-/// Throws Error for a file that is not there, is empty or is no text, and for a line that is no JSON object.
-void for_each_json_line(const std::string& path, const std::function<void(const JsonLine&)>& use);
+/// Calls `use` for each line but blank ones. path: plain or zstd-compressed text, - for stdin. Returns the digest of
+/// the text, for provenance. Throws Error for a file that is not there, is empty or is no text, and for a line that is
+/// no JSON object.
+std::string for_each_json_line(const std::string& path, const std::function<void(const JsonLine&)>& use);
 
 } // namespace noether::text

@@ -19,6 +19,7 @@ constexpr double kMost = 1e9;    // of what is counted in memory
 
 std::vector<std::string> decays() { return {"all", "matrices"}; }
 std::vector<std::string> orders() { return {"random", "shuffle"}; }
+std::vector<std::string> losses() { return {"all", "completion"}; }
 std::vector<std::string> first_steps() { return {"skip", "apply"}; }
 std::vector<std::string> precisions() { return {"f32", "bf16", "auto"}; }
 
@@ -267,6 +268,12 @@ const std::vector<Setting>& all_settings() {
        .shown_default = "the model's",
        .least = 1,
        .most = kMost},
+      {.name = "loss-on",
+       .kind = word,
+       .help = "Which tokens are predicted: all of token files, or completion: TOKENS are then JSON, an object with "
+               "prompt and completion a line",
+       .shown_default = "all",
+       .choices = losses},
       {.name = "order",
        .kind = word,
        .help = "Windows at random, or a shuffled pass in which each token is predicted once before any is again",
@@ -410,6 +417,9 @@ Json resolve_settings(const Json& given, const Json& stored, const Surroundings&
       } else {
         without = "with one token file";
       }
+    } else if (name == "loss-on") {
+      // Not taken over from the run before: it says what the files of this line are.
+      if (lookup(given, name) == "completion") value = "completion";
     } else if (name == "precision") {
       const std::string word = chosen(name, "f32").get<std::string>();
       value = models::precision_of(word) == models::Precision::bf16 ? "bf16" : "f32";

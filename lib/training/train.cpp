@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 namespace noether::training {
 namespace {
@@ -27,6 +28,8 @@ struct Run {
   architecture::Checkpoint checkpoint;
   std::vector<text::TokenFile> files;
   std::optional<text::TokenFile> valid;
+  std::vector<Examples> examples; ///< in place of files, with --loss-on completion
+  std::optional<Examples> valid_examples;
   State state;
   Settings settings;
 };
@@ -49,7 +52,14 @@ void check_request(const Request& request, const CheckpointOutput& output) {
 struct Inputs {
   std::optional<store::FileReader> checkpoint, valid;
   std::vector<std::optional<store::FileReader>> data;
+  std::vector<Examples> examples; ///< in place of data and valid, with --loss-on completion
+  std::optional<Examples> valid_examples;
 };
+
+bool asks_for_completions(const Request& request) {
+  const auto found = request.given.find("loss-on");
+  return found != request.given.end() && *found == "completion";
+}
 
 /// Opens everything: what has a name first, so that a wrong one ends a pipeline in its first second, and then stdin.
 Inputs open_inputs(const Request& request) {
@@ -57,19 +67,27 @@ Inputs open_inputs(const Request& request) {
                         (request.checkpoint == "-" ? 1 : 0) + (request.valid == "-" ? 1 : 0);
   if (standard > 1) throw UsageError("only one input can be stdin (-)");
   Inputs inputs;
-  inputs.data.resize(request.tokens.size());
+  const bool completions = asks_for_completions(request);
+  if (completions)
+    inputs.examples.resize(request.tokens.size());
+  else
+    inputs.data.resize(request.tokens.size());
   for (const bool named : {true, false}) {
     const auto open = [&](const std::string& path, store::Kind kind, std::optional<store::FileReader>& file) {
       if ((path != "-") == named) file = store::open_one(path, kind);
     };
     open(request.checkpoint, store::kCheckpointFile, inputs.checkpoint);
+    for (std::size_t i = 0; i < inputs.examples.size(); ++i)
+      if ((request.tokens[i] != "-") == named) inputs.examples[i] = read_examples(request.tokens[i]);
     for (std::size_t i = 0; i < inputs.data.size(); ++i) {
       if ((request.tokens[i] != "-") != named) continue;
       inputs.data[i] = store::open_one(request.tokens[i]);
       // Which of the two it has to be, the checkpoint says.
       if (inputs.data[i]->kind() != store::kTensorsFile.name) inputs.data[i]->expect(store::kTokensFile);
     }
-    if (!request.valid.empty()) open(request.valid, store::kTokensFile, inputs.valid);
+    if (!request.valid.empty() && !completions) open(request.valid, store::kTokensFile, inputs.valid);
+    if (!request.valid.empty() && completions && (request.valid != "-") == named)
+      inputs.valid_examples = read_examples(request.valid);
   }
   return inputs;
 }
@@ -80,7 +98,13 @@ void read_inputs(const Request& request, Inputs inputs, Run& run) {
     run.files.emplace_back(std::move(*file));
   }
   if (inputs.valid) run.valid.emplace(std::move(*inputs.valid));
+  run.examples = std::move(inputs.examples);
+  run.valid_examples = std::move(inputs.valid_examples);
   run.checkpoint = architecture::read_checkpoint(*inputs.checkpoint, !request.new_run);
+  if (!run.examples.empty()) {
+    if (run.checkpoint.tokenizer) return;
+    throw Error("{}: it has no tokenizer to read {} with", run.checkpoint.name, run.examples.front().name);
+  }
 
   const text::Tokenizer* tokenizer =
       run.checkpoint.tokenizer ? &*run.checkpoint.tokenizer : &run.files.front().tokenizer();
@@ -93,6 +117,24 @@ void read_inputs(const Request& request, Inputs inputs, Run& run) {
     check_tokenizer(*run.valid, tokenizer, 0,
                     run.checkpoint.tokenizer ? run.checkpoint.name : run.files.front().name());
   if (!run.checkpoint.tokenizer) run.checkpoint.tokenizer = *tokenizer;
+}
+
+/// Turns texts into tokens; says where some do not fit.
+void encode_examples(Run& run, Reporter& reporter) {
+  const auto encode_one = [&](Examples& examples) {
+    encode(examples, *run.checkpoint.tokenizer, run.settings.context);
+    if (examples.truncated > 0)
+      reporter.message(fmt::format(
+          "{}: {} of {} examples are longer than the context of {}, that of line {} first: the "
+          "beginnings of their prompts are left out",
+          examples.name, examples.truncated, examples.examples.size(), run.settings.context, examples.first_truncated));
+  };
+  for (Examples& examples : run.examples) encode_one(examples);
+  if (run.valid_examples) encode_one(*run.valid_examples);
+}
+
+Data data_of(const Run& run) {
+  return run.examples.empty() ? Data(run.files, run.settings) : Data(run.examples, run.settings);
 }
 
 /// The optimizer begins anew when it is another one, or when its state was left out of the file.
@@ -132,6 +174,7 @@ void settle(const Request& request, Run& run, Reporter& reporter) {
 
   Surroundings surroundings{.steps = state.steps, .model_context = checkpoint.config.context, .digests = {}};
   for (const text::TokenFile& file : run.files) surroundings.digests.push_back(file.file().digest());
+  for (const Examples& examples : run.examples) surroundings.digests.push_back(examples.digest);
   const Json stored = state.phases.empty() ? Json() : state.phases.back().settings;
   const Json now = resolve_settings(request.given, stored, surroundings);
   run.settings = settings_of(now, checkpoint.name);
@@ -171,6 +214,7 @@ Run prepare(const Request& request, Inputs inputs, CheckpointOutput* output, Rep
   Run run;
   read_inputs(request, std::move(inputs), run);
   settle(request, run, reporter);
+  encode_examples(run, reporter);
   if (output != nullptr) catch_up(run, *output, reporter);
   return run;
 }
@@ -181,10 +225,11 @@ std::string introduction(const Run& run) {
   for (const Group& group : s.groups)
     groups +=
         fmt::format("; {}: {}, learning rate {:g}", group.parameters, group.optimizer->name, group.hyperparameters.lr);
-  return fmt::format("{}, {} parameters, steps {} to {}, {} x {} tokens each, {}, learning rate {:g} {}{}",
-                     run.checkpoint.config.family, human_count(static_cast<double>(run.checkpoint.parameters.size())),
-                     run.state.step, run.state.steps, s.batch, s.context, s.optimizer->name, s.hyperparameters.lr,
-                     describe(s.schedule, s.schedule_steps), groups);
+  return fmt::format(
+      "{}, {} parameters, steps {} to {}, {} each, {}, learning rate {:g} {}{}", run.checkpoint.config.family,
+      human_count(static_cast<double>(run.checkpoint.parameters.size())), run.state.step, run.state.steps,
+      run.examples.empty() ? fmt::format("{} x {} tokens", s.batch, s.context) : fmt::format("{} examples", s.batch),
+      s.optimizer->name, s.hyperparameters.lr, describe(s.schedule, s.schedule_steps), groups);
 }
 
 /// The loop's surroundings: what is written, when, and what is said.
@@ -193,9 +238,9 @@ public:
   Session(const Request& request, Run& run, CheckpointOutput& output, TrainingLog* log, StepTable* record_log,
           Reporter& reporter)
       : request_(request), run_(run), output_(output), log_(log), record_log_(record_log), reporter_(reporter),
-        data_(run.files, run.settings), trainer_(run.checkpoint, run.settings, request.threads),
-        first_step_(run.state.step) {
+        data_(data_of(run)), trainer_(run.checkpoint, run.settings, request.threads), first_step_(run.state.step) {
     if (run.valid) valid_.emplace(validation_batch(*run.valid, run.settings.context, request.valid_tokens));
+    if (run.valid_examples) valid_.emplace(validation_batch(*run.valid_examples, request.valid_tokens));
     std::vector<std::vector<std::string>> before{run.checkpoint.provenance};
     store::ProvenanceRecord record = request.record;
     record.seed = run.settings.seed;
@@ -204,6 +249,7 @@ public:
       before.push_back(file.file().provenance());
       record.inputs.push_back({"tokens", file.file().digest()});
     }
+    for (const Examples& examples : run.examples) record.inputs.push_back({"text", examples.digest});
     provenance_ = store::extend_provenance(before, record);
     if (output.found()) on_disk_ = fmt::format("{} is as it was", output.name());
     output.found().reset(); // or the disk would keep it beside each new one
@@ -298,7 +344,7 @@ private:
     if (rate <= 0) return text;
     text += fmt::format("  {} tokens/s", human_count(rate));
     const double left =
-        static_cast<double>(s.steps - s.step) * static_cast<double>(run_.settings.batch * run_.settings.context);
+        static_cast<double>(s.steps - s.step) * static_cast<double>(run_.settings.batch) * data_.targets_a_window();
     return left > 0 ? text + fmt::format("  {} left", human_duration(left / rate)) : text;
   }
 
@@ -383,7 +429,7 @@ Plan plan(Request request, Reporter& reporter) {
     return plan_descent(request, *inputs.checkpoint, inputs.data, reporter);
   Run run = prepare(request, std::move(inputs), nullptr, reporter);
   Plan plan{.parameters = run.checkpoint.parameters.size(), .steps = run.state.steps - run.state.step};
-  const Data data(run.files, run.settings);
+  const Data data = data_of(run);
   Trainer trainer(run.checkpoint, run.settings, request.threads);
   std::vector<double> seconds;
   for (int i = 0; i < 4; ++i) {
@@ -394,11 +440,15 @@ Plan plan(Request request, Reporter& reporter) {
   std::sort(seconds.begin(), seconds.end());
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  std::uint64_t tokens_in_files = 0;
-  for (const text::TokenFile& file : run.files) tokens_in_files += file.size() - 1;
-  plan.tokens = plan.steps * static_cast<std::uint64_t>(run.settings.batch * run.settings.context);
+  const double drawn = static_cast<double>(plan.steps) * static_cast<double>(run.settings.batch);
+  double tokens_in_files = 0;
+  for (const text::TokenFile& file : run.files) tokens_in_files += static_cast<double>(file.size() - 1);
+  for (const Examples& file : run.examples) tokens_in_files += static_cast<double>(file.inputs());
   plan.windows = data.windows().count();
-  plan.passes = static_cast<double>(plan.tokens) / static_cast<double>(tokens_in_files);
+  const double tokens_a_window = run.examples.empty() ? static_cast<double>(run.settings.context)
+                                                      : tokens_in_files / static_cast<double>(plan.windows);
+  plan.tokens = static_cast<std::uint64_t>(std::llround(drawn * tokens_a_window));
+  plan.passes = drawn * tokens_a_window / tokens_in_files;
   plan.arena_bytes = trainer.bytes();
   plan.state_bytes = trainer.state_bytes();
   plan.peak_bytes = usage.ru_maxrss * 1024;

@@ -364,6 +364,48 @@ column() { awk -F'\t' -v name="$1" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i =
   [[ "$output" == *"/optimizer/second_moment/embedding/tokens"* ]]
 }
 
+@test "--loss-on completion: learns to answer, and goes on to the same bits" {
+  printf '{"prompt": "The answer of %s is", "completion": " %s"}\n' one blue two red three green > answers.jsonl
+  printf '{"kind": "answer", "prompt": "The answer of %s is", "expected": " %s"}\n' one blue two red three green > puzzles.jsonl
+  noether init gpt2 --layers 1 --heads 2 --width 32 --context 32 -t bpe.h5 > fresh.h5
+  line=(fresh.h5 answers.jsonl --loss-on completion --batch 3 --order shuffle --lr 1e-2)
+  train "${line[@]}" --steps 80 --log log.tsv --valid answers.jsonl -q -o model.h5
+  column loss < log.tsv | sed -n '1p;$p' | awk 'NR == 1 { first = $1 } END { if ($1 > first / 20) exit 1 }'
+  column valid_loss < log.tsv | tail -1 | awk '{ if ($1 > 0.2) exit 1 }'
+  [ "$(noether eval puzzles model.h5 puzzles.jsonl -q | column top1 | sort -u)" = 1 ]
+  noether eval generate model.h5 --prompt 'The answer of two is' --temperature 0 --tokens 12 > text
+  [ "$(cat text)" = "The answer of two is red" ] # and there it ends
+  train "${line[@]}" --steps 30 -q -o half.h5
+  train "${line[@]}" --steps 80 -q -o half.h5
+  [ "$(digest half.h5)" = "$(digest model.h5)" ]
+  train fresh.h5 - --loss-on completion --batch 3 --order shuffle --lr 1e-2 --steps 80 -q -o piped.h5 < answers.jsonl
+  [ "$(digest piped.h5)" = "$(digest model.h5)" ]
+  run -0 --separate-stderr train "${line[@]}" --steps 80 --dry-run
+  [[ "$output" == *$'\nwindows in the data\t3\t'* ]]
+}
+
+@test "--loss-on completion: what does not fit is said with its line" {
+  check() {
+    run "-$1" --separate-stderr train "${@:3}" --steps 2 -o model.h5
+    [[ "$stderr" == "noether train: "$2 ]]
+    [ ! -e model.h5 ]
+  }
+  long=$(seq -s ' ' 30)
+  printf '%s\n' '{"prompt": "a", "completion": "b"}' "{\"prompt\": \"$long\", \"completion\": \" b\"}" > prompts.jsonl
+  printf '\n%s\n' "{\"prompt\": \"a\", \"completion\": \"$long\"}" > completions.jsonl
+  printf '%s\n' '{"prompt": "a", "completion": "b"}' '{"prompt": "a"}' > wrong.jsonl
+  run -0 --separate-stderr train start.h5 prompts.jsonl --loss-on completion --steps 2 -o told.h5
+  [ "${stderr_lines[0]}" = "train: prompts.jsonl: 1 of 2 examples are longer than the context of 16, that of line 2 first: the beginnings of their prompts are left out" ]
+  check 1 "completions.jsonl:2: a completion of * tokens is longer than the context of 16" start.h5 completions.jsonl --loss-on completion
+  check 1 "wrong.jsonl:2: no field completion (found: prompt)" start.h5 wrong.jsonl --loss-on completion
+  check 1 "tokens.h5: expected text, found an HDF5 file" start.h5 tokens.h5 --loss-on completion
+  check 1 "prompts.jsonl: neither HDF5 nor zstd*" start.h5 prompts.jsonl
+  check 1 "none.jsonl: no such file" start.h5 none.jsonl --loss-on completion
+  check 2 "--loss-on: expected all, completion, found prompt" start.h5 prompts.jsonl --loss-on prompt
+  noether init gpt2 --layers 1 --heads 1 --width 8 --context 8 --vocab-size 64 > mute.h5
+  check 1 "mute.h5: it has no tokenizer to read prompts.jsonl with" mute.h5 prompts.jsonl --loss-on completion
+}
+
 @test "--help teaches with an example" {
   run -0 --separate-stderr noether train --help
   [[ "$output" == *"Example: noether train start.h5"* ]]
