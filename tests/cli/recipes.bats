@@ -62,3 +62,17 @@ two_factor() {
   grep -q '</svg>' out/courses.svg
   grep -q '</svg>' out/escape.svg
 }
+
+@test "two-factor: a model trained at each step does what the map does; its phases begin where the map's do" {
+  command -v gnuplot > /dev/null || skip "gnuplot is not here"
+  two_factor out/model.svg out/model/begin-one-factors-catapult.tsv FORM=svg MUS="0.43 0.93 1.13 2.09" MATRIX_MUS=0.03 TRAIN_STEPS=500
+  grep -q '</svg>' out/model.svg
+  [ "$(awk -F '\t' '$1 == "one" { print $4 }' out/model.tsv | xargs)" = "monotone catapult periodic divergent" ]
+  [ "$(awk -F '\t' '$2 == "factors" && $4 == $7 && $5 == $8' out/model.tsv | wc -l)" = 8 ]
+  awk '{ d = $1 - (2 * sqrt(2) - 2); exit !(d < 2 * $2 && d > -2 * $2 && $2 < 1e-3) }' out/model/begin-one-factors-catapult.tsv
+}
+
+@test "two-factor: of runs with random batches some diverge" {
+  two_factor out/model/escapes-1.tsv RUNS=5
+  [ "$(cat out/model/escapes-1.tsv)" -ge 2 ] # 92 %
+}

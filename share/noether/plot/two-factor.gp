@@ -1,5 +1,5 @@
 # Figures of recipes/two-factor.mk: gnuplot -c two-factor.gp FIGURE OUTPUT TABLE.tsv...
-# FIGURE is courses, diagram, window, exponents or escape; OUTPUT ends in .png, .svg or .pdf, or is - for a picture of characters.
+# FIGURE is courses, diagram, window, exponents, escape or model; OUTPUT ends in .png, .svg or .pdf, or is - for a picture of characters.
 if (ARGC < 3) { print "usage: gnuplot -c two-factor.gp FIGURE OUTPUT TABLE.tsv..."; exit status 2 }
 figure = ARG1
 name = ARG2
@@ -62,5 +62,31 @@ if (figure eq "escape") {
   set autoscale y
   set xzeroaxis
   plot ARG4 using 2:10:11 every ::1 with yerrorlines pointtype 7 linecolor rgb orange title "{/Symbol n} = 1.6 or -0.8"
+  unset multiplot
+}
+if (figure eq "model") {
+  # The map's attractor with what the trained model's errors came through; below, what each run did.
+  set multiplot layout 2, 1
+  set lmargin 12
+  set rmargin 3
+  set xrange [0 : 2.1]
+  unset xlabel
+  set ylabel "e"
+  set yrange [-2.1 : 2.1]
+  set key top left
+  plot ARG3 using 1:3 every ::1 with dots linecolor rgb sky title "the map", \
+       ARG4 using 1:2 with points pointtype 7 pointsize 0.25 linecolor rgb red title "the trained model, one prompt"
+  rank(course) = course eq "monotone" ? 0 : course eq "catapult" ? 1 : course eq "periodic" ? 2 : course eq "chaotic" ? 3 : course eq "divergent" ? 4 : NaN
+  run(set, kind, shift) = strcol(1) eq set && strcol(2) eq kind ? rank(strcol(4)) + shift : NaN
+  set xlabel "learning rate, in {/Symbol m}"
+  unset ylabel
+  set yrange [-0.5 : 4.7]
+  set ytics ("monotone" 0, "catapult" 1, "periodic" 2, "chaotic" 3, "divergent" 4)
+  set key bottom right
+  plot ARG5 using 3:(strcol(1) eq "one" ? rank(strcol(7)) : NaN) every ::1 with points pointtype 2 linecolor rgb sky title "the map", \
+       ARG5 using 3:(run("one", "factors", 0.12)) every ::1 with points pointtype 7 pointsize 0.5 linecolor rgb red title "two factors, 1 prompt", \
+       ARG5 using 3:(run("many", "factors", 0.24)) every ::1 with points pointtype 7 pointsize 0.5 linecolor rgb blue title "two factors, 64 prompts", \
+       ARG5 using 3:(run("many", "matrices", 0.36)) every ::1 with points pointtype 9 pointsize 0.6 linecolor rgb green title "matrices, 64 prompts", \
+       ARG5 using 3:(run("thousand", "matrices", 0.48)) every ::1 with points pointtype 9 pointsize 0.6 linecolor rgb orange title "matrices, 1000 prompts"
   unset multiplot
 }

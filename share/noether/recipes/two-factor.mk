@@ -1,11 +1,12 @@
-# What "Large-Step Training Dynamics of a Two-Factor Linear Transformer Model" (arXiv 2605.21292) says of the two-factor map, measured: a
-# table of measured values beside their closed forms, and the figures.
+# What "Large-Step Training Dynamics of a Two-Factor Linear Transformer Model" (arXiv 2605.21292) says of the two-factor map and of training,
+# measured: a table of measured values beside their closed forms, and the figures.
 #
-#   make -f two-factor.mk                 everything: under a minute of two cores
+#   make -f two-factor.mk -j2             everything: three minutes of two cores
+#   make -f two-factor.mk map             what needs no training: under half a minute
 #   make -f two-factor.mk FORM=pdf        figures as svg, pdf or png
 #   make -f two-factor.mk out/basin-0.8.png OUT=out
 #
-# share/noether/doc/two-factor.md shows what comes out.
+# share/noether/doc/two-factor.md shows what comes out. Besides noether it needs gnuplot, and h5dump for the trained models.
 
 OUT ?= two-factor
 FORM ?= png
@@ -23,14 +24,28 @@ BATCHES ?= 1 2 4 8 16 32 64
 SIZE ?= 1000
 STEPS ?= 100000
 
+# Trained models: mu at which they are trained, steps of a run, runs with random batches. Sets of prompts: one with s = y = 1; many, with two
+# inputs; a thousand, with one.
+MUS ?= $(shell seq 0.03 0.03 2.1)
+MATRIX_MUS ?= $(shell seq 0.03 0.03 1.08)
+TRAIN_STEPS ?= 6000
+LONG_STEPS ?= 50000
+RUNS ?= 100
+PROMPTS_many ?= --count 64 --pairs 32 --dimension 2 --noise 0.1 --seed 1
+PROMPTS_thousand ?= --count 1000 --pairs 64 --dimension 1 --noise 0.1 --seed 5
+
 bifurcate := $(NOETHER) bifurcate
+run = NOETHER='$(NOETHER)' $(HERE)two-factor-run.sh
 plot = gnuplot -c $(HERE)../plot/two-factor.gp
 claims := thresholds exponents-at-2 exponents ellipse sides stable $(BASINS:%=basin-%)
 figures := courses diagram window exponents escape
 
 .DELETE_ON_ERROR:
-.PHONY: all
-all: $(OUT)/claims.tsv $(OUT)/phases.tsv $(OUT)/windows.tsv $(figures:%=$(OUT)/%.$(FORM)) $(BASINS:%=$(OUT)/basin-%.png) $(OUT)/minima.png
+.PHONY: all map
+all: map $(OUT)/model.tsv $(OUT)/model-claims.tsv $(OUT)/model.$(FORM)
+	@column -t -s '	' $(OUT)/model-claims.tsv
+
+map: $(OUT)/claims.tsv $(OUT)/phases.tsv $(OUT)/windows.tsv $(figures:%=$(OUT)/%.$(FORM)) $(BASINS:%=$(OUT)/basin-%.png) $(OUT)/minima.png
 	@column -t -s '	' $<
 
 $(OUT):
@@ -98,3 +113,55 @@ $(OUT)/courses.$(FORM) $(OUT)/diagram.$(FORM) $(OUT)/window.$(FORM) $(OUT)/expon
 	$(plot) $* $@ $<
 $(OUT)/escape.$(FORM): $(OUT)/switching-noise.tsv $(OUT)/switching-balance.tsv
 	$(plot) escape $@ $^
+
+# The trained model. On one prompt, and on many with two factors, it is the map; with both matrices it is not.
+prompts := $(OUT)/model/one.h5 $(OUT)/model/two.h5 $(OUT)/model/many.h5 $(OUT)/model/thousand.h5
+moments := $(prompts:%.h5=%.moments.tsv)
+logs := $(foreach m,$(MUS),one-factors@$m many-factors@$m) $(foreach m,$(MATRIX_MUS),many-matrices@$m thousand-matrices@$m)
+.SECONDARY:
+$(OUT)/model/one.h5:
+	@mkdir -p $(@D)
+	printf '1 1\n1 1\n' | $(bifurcate) prompts - -o $@
+$(OUT)/model/two.h5:
+	@mkdir -p $(@D)
+	printf '1 1\n1 1.6\n\n1 1\n1 -0.8\n' | $(bifurcate) prompts - -o $@
+$(OUT)/model/many.h5 $(OUT)/model/thousand.h5: $(OUT)/model/%.h5:
+	@mkdir -p $(@D)
+	$(bifurcate) prompts $(PROMPTS_$*) -o $@
+$(moments): %.moments.tsv: %.h5
+	$(run) moments $<
+set = $(OUT)/model/$(firstword $(subst -, ,$1))
+.SECONDEXPANSION:
+$(logs:%=$(OUT)/model/%.tsv): $(OUT)/model/%.tsv: $$(call set,$$*).h5 $$(call set,$$*).moments.tsv
+	@$(run) train $< $(word 2,$(subst -, ,$(subst @,-,$*))) $(lastword $(subst @, ,$*)) $(TRAIN_STEPS) $@
+
+# A row a run: what its loss did, beside what the balanced map does at its mu.
+$(OUT)/model.tsv: $(logs:%=$(OUT)/model/%.tsv)
+	(for mu in $(MUS); do $(bifurcate) phases --mu $$mu | tail -1; done; $(bifurcate) classify --limit 1e6 $^) | \
+	  awk -F '	' -v OFS='	' 'BEGIN { print "prompts", "trained", "mu", "course", "period", "last_loss", "map", "map_period" } \
+	    $$1 == "series" { next } $$1 + 0 > 0 { phase[$$1 + 0] = $$2; period[$$1 + 0] = $$3; next } \
+	    { name = $$1; sub(/.*\//, "", name); sub(/\.tsv$$/, "", name); split(name, part, /[-@]/); mu = part[3] + 0; \
+	      print part[1], part[2], part[3], $$2, $$3, $$8, phase[mu], period[mu] == 1 ? "" : period[mu] }' > $@
+# The errors e that the last steps came through, with one prompt.
+$(OUT)/model-errors.tsv: $(OUT)/model.tsv
+	for mu in $(MUS); do awk -F '	' -v OFS='	' -v mu=$$mu '$$1 > $(TRAIN_STEPS) - 60 { print mu, $$10 }' $(OUT)/model/one-factors@$$mu.tsv; done > $@
+$(OUT)/model.$(FORM): $(OUT)/diagram.tsv $(OUT)/model-errors.tsv $(OUT)/model.tsv
+	$(plot) model $@ $^
+
+# Where the trained model's phases begin, by bisection on runs.
+factors_limits := catapult:0.7:0.95 period-2:0.9:1.1 period-4:1.15:1.28 divergent:1.9:2.1
+matrices_limits := catapult:0.05:1 period-2:0.05:1.2 divergent:0.1:1.5
+begin := $(factors_limits:%=one-factors-%) $(factors_limits:%=many-factors-%) $(matrices_limits:%=many-matrices-%) $(matrices_limits:%=thousand-matrices-%)
+threshold_files := $(foreach b,$(begin),$(OUT)/model/begin-$(firstword $(subst :, ,$b)).tsv)
+
+$(threshold_files): $(OUT)/model/begin-%.tsv: $$(call set,$$*).h5 $$(call set,$$*).moments.tsv
+	@$(run) threshold $< $(word 2,$(subst -, ,$*)) $(subst $() ,-,$(wordlist 3,4,$(subst -, ,$*))) \
+	  $(wordlist 2,3,$(subst :, ,$(filter $*:%,$(begin)))) $(if $(filter %-factors-period-2 %-factors-period-4 %-divergent,$*),$(LONG_STEPS),$(TRAIN_STEPS)) > $@.part
+	@mv $@.part $@
+# Random batches of two prompts, nu = 1.6 or -0.8: how many of so many runs diverge in 200 steps.
+escapes := $(foreach b,1 2 8,$(OUT)/model/escapes-$b.tsv)
+$(escapes): $(OUT)/model/escapes-%.tsv: $(OUT)/model/two.h5 $(OUT)/model/two.moments.tsv
+	@$(run) escapes $< $* $(RUNS) 200 > $@.part
+	@mv $@.part $@
+$(OUT)/model-claims.tsv: $(threshold_files) $(escapes) $(OUT)/switching-balance.tsv $(OUT)/model.tsv
+	awk -v count=$(RUNS) -f $(HERE)two-factor-model.awk $(OUT)/switching-balance.tsv $(OUT)/model.tsv $(threshold_files) $(escapes) > $@
