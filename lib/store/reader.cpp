@@ -318,8 +318,7 @@ const std::string& FileReader::kind() const { return state_->kind; }
 const std::string& FileReader::digest() const { return state_->digest; }
 
 void FileReader::expect(Kind kind) const {
-  const std::string found =
-      state_->kind.empty() ? "an HDF5 file that noether did not write (see noether convert)" : article(state_->kind);
+  const std::string found = state_->kind.empty() ? "an HDF5 file that noether did not write" : article(state_->kind);
   if (state_->kind != kind.name) throw Error("{}: expected {}, found {}", state_->name, article(kind.name), found);
   if (state_->format > kind.format)
     throw Error("{}: format {} of {}, written by a newer noether; this is {}, which reads up to {}", state_->name,

@@ -83,18 +83,18 @@ std::string looks_like(std::string_view bytes) {
     std::string_view start, text;
   };
   static constexpr std::array<Row, 12> kRows{{
-      {"PK", "starts with PK: a zip archive; see noether convert"},
-      {"\x93NUMPY", "starts with \\x93NUMPY: a NumPy array; see noether convert"},
-      {"GGUF", "starts with GGUF: a GGUF model; see noether convert"},
+      {"PK", "starts with PK: a zip archive; PyTorch's are for noether init from"},
+      {"\x93NUMPY", "starts with \\x93NUMPY: a NumPy array"},
+      {"GGUF", "starts with GGUF: a GGUF model"},
       {"\x1f\x8b", "a gzip file; gunzip it first"},
       {"BZh", "a bzip2 file; decompress it first"},
       {"\xfd"
        "7zXZ",
        "an xz file; decompress it first"},
       {"\x04\x22\x4d\x18", "an lz4 file; decompress it first"},
-      {"\x80\x02", "a Python pickle; see noether convert"},
-      {"\x80\x03", "a Python pickle; see noether convert"},
-      {"\x80\x04", "a Python pickle; see noether convert"},
+      {"\x80\x02", "a Python pickle"},
+      {"\x80\x03", "a Python pickle"},
+      {"\x80\x04", "a Python pickle"},
       {"CDF", "a classic netCDF file"},
       {"\x7f"
        "ELF",
@@ -104,7 +104,7 @@ std::string looks_like(std::string_view bytes) {
     if (bytes.starts_with(row.start)) return std::string(row.text);
   // safetensors: the length of a JSON header in eight bytes, then the header.
   if (bytes.size() > 9 && bytes[8] == '{' && little_endian(bytes.substr(0, 8)) < (std::uint64_t{1} << 32))
-    return "a safetensors file; see noether convert";
+    return "a safetensors file; noether init from reads it";
   const std::string_view head = bytes.substr(0, 64);
   if (is_text(head)) {
     if (head.front() == '{' || head.front() == '[') return "looks like JSON";

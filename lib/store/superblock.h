@@ -16,7 +16,7 @@ using Peek = std::function<std::string_view(std::size_t size)>;
 /// superblock. Throws Error "NAME: ..." for a superblock that is cut short, contradictory, or newer than version 3.
 std::optional<std::uint64_t> hdf5_length(const Peek& peek, const std::string& name);
 
-/// What the bytes look like: "starts with PK: a zip archive; see noether convert", "text", ...
+/// What the bytes look like: "starts with PK: a zip archive; PyTorch's are for noether init from", "text", ...
 std::string looks_like(std::string_view bytes);
 
 } // namespace noether::store

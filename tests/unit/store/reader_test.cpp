@@ -206,7 +206,7 @@ TEST(Reader, KindsAndFormatsAreCompared) {
                 ", which reads up to 1");
   EXPECT_EQ(opens({"tokens", 1}, {"tokens", 2}), "") << "old formats stay readable";
   EXPECT_EQ(reading([](const FileReader& f) { f.expect(kTokensFile); }),
-            "foreign.h5: expected a tokens file, found an HDF5 file that noether did not write (see noether convert)");
+            "foreign.h5: expected a tokens file, found an HDF5 file that noether did not write");
 }
 
 } // namespace

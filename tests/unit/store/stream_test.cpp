@@ -181,10 +181,10 @@ TEST(Stream, NothingAtAllIsAnError) {
 TEST(Stream, SaysWhatOtherBytesLookLike) {
   const std::string safetensors = std::string("\x10\0\0\0\0\0\0\0", 8) + "{\"a\":{}}";
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"PK\3\4zip", "starts with PK: a zip archive; see noether convert"},
-      {"\x93NUMPY\1", "starts with \\x93NUMPY: a NumPy array; see noether convert"},
-      {safetensors, "a safetensors file; see noether convert"},
-      {"\x80\2}", "a Python pickle; see noether convert"},
+      {"PK\3\4zip", "starts with PK: a zip archive; PyTorch's are for noether init from"},
+      {"\x93NUMPY\1", "starts with \\x93NUMPY: a NumPy array"},
+      {safetensors, "a safetensors file; noether init from reads it"},
+      {"\x80\2}", "a Python pickle"},
       {"\x1f\x8b\x08", "a gzip file; gunzip it first"},
       {"{\"a\": 1}", "looks like JSON"},
       {"In the beginning God created the heaven\n", "text: \"In the beginning God...\""},
