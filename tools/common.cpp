@@ -5,6 +5,7 @@
 #include "base/number.h"
 #include "base/threads.h"
 #include "base/version.h"
+#include "store/table_file.h"
 
 #include <unistd.h>
 
@@ -301,7 +302,7 @@ std::string shared_file(const std::string& name) {
   return (self.parent_path().parent_path().parent_path() / "share/noether" / name).string();
 }
 
-TextOutput::TextOutput(const std::string& path) {
+TextOutput::TextOutput(const std::string& path) : path_(path) {
   if (path != "-") file_.emplace(path);
 }
 
@@ -312,11 +313,28 @@ void TextOutput::write(std::string_view text) {
     store::write_all(STDOUT_FILENO, text.data(), text.size(), "stdout");
 }
 
+void TextOutput::collect(std::vector<Column> columns, std::vector<std::string> provenance) {
+  columns_ = std::move(columns);
+  provenance_ = std::move(provenance);
+}
+
 void TextOutput::close() {
+  if (!columns_.empty()) {
+    file_.reset(); // it has shown that the path can be written
+    store::OutputStream output(path_);
+    output.write(store::table_file(columns_, rows_), provenance_);
+    output.close();
+    return;
+  }
   if (file_) file_->commit();
 }
 
 TableWriter table_writer(std::vector<Column> columns, const Common& common, TextOutput& output) {
+  if (common.output.ends_with(".h5")) {
+    if (common.json) throw UsageError("--json has no effect with -o {}, an HDF5 file", common.output);
+    output.collect(columns, store::extend_provenance({}, provenance_record(common, false)));
+    return {std::move(columns), [&output](const std::vector<Cell>& cells) { output.row(cells); }};
+  }
   return {std::move(columns), common.table_format(), [&output](std::string_view line) { output.write(line); }};
 }
 

@@ -68,18 +68,26 @@ store::ProvenanceRecord provenance_record(const Common& common, bool seeded,
 /// Where share/noether/NAME lies beside this program, as installed and in the build tree.
 std::string shared_file(const std::string& name);
 
-/// Text to stdout as it comes, or to a file that appears whole at close().
+/// Text to stdout as it comes, or to a file that appears whole at close(); or a table that is to be an HDF5 file.
 class TextOutput {
 public:
   explicit TextOutput(const std::string& path);
   void write(std::string_view text);
+  /// From here on rows are collected, and close() writes them as a file of kind table.
+  void collect(std::vector<Column> columns, std::vector<std::string> provenance);
+  void row(const std::vector<Cell>& cells) { rows_.push_back(cells); }
   void close();
 
 private:
+  std::string path_;
   std::optional<store::AtomicFile> file_;
+  std::vector<Column> columns_; ///< none: text
+  std::vector<std::vector<Cell>> rows_;
+  std::vector<std::string> provenance_;
 };
 
-/// A table to `output`, in the format that it and --json ask for.
+/// A table to `output`, in the format that it and --json ask for: a name that ends in .h5 is an HDF5 file of kind
+/// table.
 TableWriter table_writer(std::vector<Column> columns, const Common& common, TextOutput& output);
 
 } // namespace noether

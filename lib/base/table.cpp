@@ -35,6 +35,7 @@ TableWriter::TableWriter(std::vector<Column> columns, TableFormat format, std::f
 }
 
 void TableWriter::row(const std::vector<Cell>& cells) {
+  if (rows_) return rows_(cells);
   if (format_ == TableFormat::json) {
     nlohmann::ordered_json object;
     for (std::size_t i = 0; i < columns_.size(); ++i)

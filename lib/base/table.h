@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -25,14 +26,18 @@ class TableWriter {
 public:
   /// sink takes whole lines.
   TableWriter(std::vector<Column> columns, TableFormat format, std::function<void(std::string_view)> sink);
+  /// rows takes each row as it is.
+  TableWriter(std::vector<Column> columns, std::function<void(const std::vector<Cell>&)> rows)
+      : columns_(std::move(columns)), rows_(std::move(rows)) {}
   /// As many cells as columns.
   void row(const std::vector<Cell>& cells);
 
 private:
   void line(const std::vector<std::string>& fields);
   std::vector<Column> columns_;
-  TableFormat format_;
+  TableFormat format_ = TableFormat::tsv;
   std::function<void(std::string_view)> sink_;
+  std::function<void(const std::vector<Cell>&)> rows_;
 };
 
 /// One cell as text: numbers with `digits` significant digits; "nan", "inf", "-inf" as they are. Tabs and line ends in

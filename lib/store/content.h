@@ -14,13 +14,14 @@ struct AttributeContent {
   std::variant<std::int64_t, double, std::string> value;
 };
 
-/// A group, a text or an array; `data` points to borrowed memory or into `owned`.
+/// A group, a text, a list of texts or an array; `data` points to borrowed memory or into `owned`.
 struct ObjectContent {
-  enum class What { group, text, array };
+  enum class What { group, text, texts, array };
   std::string path;
   What what = What::group;
-  Type type = Type::u8; // of an array
-  Shape shape;          // of an array
+  Type type = Type::u8;  // of an array
+  Shape shape;           // of an array, and of a list of texts
+  std::size_t width = 0; // bytes of each text of a list
   const void* data = nullptr;
   std::uint64_t size = 0; // bytes
   std::vector<std::byte> owned;

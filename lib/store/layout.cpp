@@ -119,7 +119,10 @@ Layout lay_out(const FileWriter::Content& content, const std::string& digest,
       continue;
     }
     const bool text = object.what == ObjectContent::What::text;
-    const DataType type = text ? string_type(object.size) : DataType(H5Tcopy(hdf5_type(object.type)), object.path);
+    const DataType type = text ? string_type(object.size)
+                          : object.what == ObjectContent::What::texts
+                              ? string_type(object.width)
+                              : DataType(H5Tcopy(hdf5_type(object.type)), object.path);
     const Space space = make_space(text ? Shape{} : object.shape, object.path);
     const bool large = object.size >= kSmall;
     const std::uint64_t offset = write_dataset(file, object, type, space, large);

@@ -327,9 +327,13 @@ void FileReader::expect(Kind kind) const {
     throw Error("{}: format {} of {}, expected 1 or more", state_->name, state_->format, kind.name);
 }
 
+std::vector<std::string> FileReader::texts(const std::string& path) const {
+  return read_strings(*state_, open_dataset(*this, *state_, path), where(*state_, path));
+}
+
 std::vector<std::string> FileReader::provenance() const {
   if (!has("/provenance")) return {};
-  return read_strings(*state_, open_dataset(*this, *state_, "/provenance"), where(*state_, "/provenance"));
+  return texts("/provenance");
 }
 
 bool FileReader::has(const std::string& path) const {

@@ -41,6 +41,8 @@ public:
   std::string string(const std::string& path, const std::string& name) const;
   /// A scalar string dataset.
   std::string text(const std::string& path) const;
+  /// A list of strings.
+  std::vector<std::string> texts(const std::string& path) const;
 
   /// Copies the whole array to `out`, converting between number types (an integer that does not fit is an error).
   /// The array must hold exactly `count` elements.

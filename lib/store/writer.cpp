@@ -113,6 +113,21 @@ void FileWriter::text(const std::string& path, std::string_view value) {
   content_->find(path).what = ObjectContent::What::text;
 }
 
+void FileWriter::texts(const std::string& path, const std::vector<std::string>& values) {
+  std::size_t width = 1; // HDF5 has no strings of length 0
+  for (const std::string& value : values) {
+    if (value.find('\0') != std::string::npos) throw Error("{}: a text holds a NUL", path);
+    width = std::max(width, value.size());
+  }
+  std::string padded;
+  for (const std::string& value : values) padded += value + std::string(width - value.size(), '\0');
+  owned_array(path, Type::u8, {values.size(), width}, padded.data());
+  ObjectContent& object = content_->find(path);
+  object.what = ObjectContent::What::texts;
+  object.shape = {values.size()};
+  object.width = width;
+}
+
 void FileWriter::array(const std::string& path, Type type, const Shape& shape, const void* data) {
   check_path(path);
   if (path == "/provenance") throw Error("/provenance belongs to the writer itself");
@@ -157,6 +172,8 @@ std::string FileWriter::digest() const {
     const ObjectContent& object = *sorted[i];
     if (object.what == ObjectContent::What::text)
       lines += fmt::format("{}\t\tstring\t[]\t{}\n", object.path, hashes[i]);
+    if (object.what == ObjectContent::What::texts)
+      lines += fmt::format("{}\t\tstring\t[{}]\t{}\n", object.path, fmt::join(object.shape, ","), hashes[i]);
     if (object.what == ObjectContent::What::array)
       lines += fmt::format("{}\t\t{}\t[{}]\t{}\n", object.path, name_of(object.type), fmt::join(object.shape, ","),
                            hashes[i]);

@@ -61,6 +61,8 @@ public:
 
   /// A scalar UTF-8 string dataset, of any length.
   void text(const std::string& path, std::string_view value);
+  /// A list of UTF-8 strings, each padded with NULs to the longest.
+  void texts(const std::string& path, const std::vector<std::string>& values);
 
   /// A contiguous, uncompressed array. `data` is borrowed: it must stay as it is until the file has been written.
   void array(const std::string& path, Type type, const Shape& shape, const void* data);
@@ -75,7 +77,8 @@ public:
 
   /// The digest of the content so far: XXH3-128 as 32 hexadecimal digits, stored as root attribute noether_digest. It
   /// is taken of lines "PATH\tATTRIBUTE\tTYPE\t[2,3]\tHASH\n" in sorted order: a dataset's own line, where ATTRIBUTE is
-  /// empty, then its attributes'. HASH is the XXH3-128 of the little-endian bytes, TYPE as NumPy says it, or "string".
+  /// empty, then its attributes'. HASH is the XXH3-128 of the little-endian bytes (of a list of strings with their
+  /// padding), TYPE as NumPy says it, or "string".
   /// Provenance and the noether_* attributes are left out, so equal content has an equal digest whenever and however it
   /// was made.
   std::string digest() const;

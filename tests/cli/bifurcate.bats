@@ -138,3 +138,18 @@ near() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a - b; exit !(d <= by &
   run -1 --separate-stderr noether bifurcate basins --size 1000000
   [[ "$stderr" == "noether bifurcate: a grid of 1000000 x 1000000 needs 6000000000000 bytes of memory, and there are "* ]]
 }
+
+@test "a table to FILE.h5: a dataset for each column, the same digits, and how it was made" {
+  noether bifurcate lyapunov --mu 1.5:2:3 --steps 1000 > table.tsv
+  noether bifurcate lyapunov --mu 1.5:2:3 --steps 1000 -o table.h5
+  for name in $(head -1 table.tsv); do h5dump -H -d "/table/$name" table.h5 | grep -q "( 3 )"; done
+  [ "$(h5dump -a /noether_kind table.h5 | grep -c '"table"')" -eq 1 ]
+  h5dump -d /provenance table.h5 > made
+  grep -q '1.5:2:3' made
+  h5dump -d "/table/mu" -y table.h5 | grep -q '1.5, 1.75, 2'
+  run -2 --separate-stderr noether bifurcate lyapunov --mu 1.5:2:3 --steps 1000 --json -o x.h5
+  [ "$stderr" = "noether bifurcate: --json has no effect with -o x.h5, an HDF5 file" ]
+  [ ! -e x.h5 ]
+  run -1 --separate-stderr noether bifurcate lyapunov --mu 1.5:2:3 --steps 1000 -o nowhere/x.h5
+  [ "$stderr" = "noether bifurcate: nowhere/x.h5: no such folder" ]
+}
