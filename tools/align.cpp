@@ -1,4 +1,5 @@
 // align: what a checkpoint's attention prefers, and what its symmetries conserve.
+#include "checkpoint_cells.h"
 #include "common.h"
 
 #include "alignment/compare.h"
@@ -730,13 +731,6 @@ void for_each_checkpoint(const std::vector<std::string>& paths, bool with_optimi
       use(checkpoint);
     }
   }
-}
-
-Cell step_of(const architecture::Checkpoint& checkpoint) {
-  const auto& state = checkpoint.training.state;
-  return state.is_object() && state.contains("step") && state["step"].is_number_integer()
-             ? Cell(state["step"].get<std::int64_t>())
-             : Cell(std::int64_t{0});
 }
 
 /// Calls row(layer, head, place) for each key head; place: in [layers, kv_heads].

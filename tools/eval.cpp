@@ -1,5 +1,6 @@
 // eval: what a checkpoint does on data: its loss on a validation set, the text that it writes, its sharpness, and how
 // it goes on where something is asked.
+#include "checkpoint_cells.h"
 #include "common.h"
 
 #include "evaluation/choices.h"
@@ -27,14 +28,6 @@ std::string shown(const std::string& digest, const Common& common) {
 }
 
 template <class Value> Cell cell(const std::optional<Value>& value) { return value ? Cell(*value) : Cell(); }
-
-/// The step of the training run, which a fresh checkpoint does not have.
-Cell step_of(const architecture::Checkpoint& checkpoint) {
-  const auto found = checkpoint.training.state.find("step");
-  if (checkpoint.training.state.is_object() && found != checkpoint.training.state.end() && found->is_number_integer())
-    return found->get<std::int64_t>();
-  return std::int64_t{0};
-}
 
 struct LossCommand {
   std::vector<std::string> inputs; ///< checkpoints, and last the tokens: CLI11 cannot tell them apart

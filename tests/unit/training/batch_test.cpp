@@ -6,15 +6,6 @@
 namespace noether::training {
 namespace {
 
-template <class F> std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(Batch, HoldsWindowsAndTheTokensThatFollow) {
   const Folder folder;
   std::vector<text::TokenFile> files;

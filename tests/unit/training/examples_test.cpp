@@ -13,15 +13,6 @@
 namespace noether::training {
 namespace {
 
-template <class F> std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 Examples read(const std::string& text) {
   const Folder folder;
   std::ofstream(folder / "x.jsonl") << text;

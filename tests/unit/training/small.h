@@ -2,6 +2,7 @@
 #pragma once
 
 #include "architecture/checkpoint.h"
+#include "base/error.h"
 #include "base/random.h"
 #include "text/token_file.h"
 #include "training/settings.h"
@@ -68,6 +69,16 @@ inline architecture::Config small_config() {
 /// Settings from what is given, as the program would make them.
 inline Json settings_json(const Json& given, const Json& stored = {}, std::uint64_t steps = 100) {
   return resolve_settings(given, stored, {.steps = steps, .model_context = 12, .digests = {"d"}});
+}
+
+/// What f() says when it fails.
+template <class F> std::string message_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
 }
 
 } // namespace noether::training
