@@ -15,7 +15,7 @@ git ls-files -z -- '*.h' '*.cpp' | xargs -0 -r clang-format --dry-run -Werror ||
 
 echo "Sources (clang-tidy)"
 # The compiler's own options are not all clang's.
-run-clang-tidy -quiet -p "$build" -j "$(nproc)" -extra-arg=-Wno-unknown-warning-option "^$PWD/(lib/(base|store|text|formats|architecture|maps|plot|regression)/|tools/(noether|common|tokenize|init|bifurcate)\.cpp)" \
+run-clang-tidy -quiet -p "$build" -j "$(nproc)" -extra-arg=-Wno-unknown-warning-option "^$PWD/(lib/(base|store|text|formats|architecture|maps|plot|regression)/|tools/((noether|common|tokenize|init|bifurcate)\.cpp|bifurcate/))" \
   2>/dev/null | sed 's/\x1b\[[0-9;]*m//g' >"$build/tidy.log" || { grep -E 'error:|warning:' "$build/tidy.log" | sort -u; fail "clang-tidy, in full in $build/tidy.log"; }
 
 echo "Scripts (shellcheck)"

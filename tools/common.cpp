@@ -271,6 +271,17 @@ CLI::Option* add_choice(CLI::App& app, const std::string& names, std::string& va
       });
 }
 
+void run_subcommand(const std::vector<Subcommand>& subcommands) {
+  // Not CLI11's own check: that comes before a misspelled name is looked at.
+  std::string names;
+  for (const Subcommand& subcommand : subcommands) {
+    if (subcommand.app->parsed()) return subcommand.run();
+    const bool last = &subcommand == &subcommands.back();
+    names += (names.empty() ? "" : last ? " or " : ", ") + subcommand.app->get_name();
+  }
+  throw UsageError("expected a subcommand: {}", names);
+}
+
 int run_tool(CLI::App& app, int argc, char** argv, Common& common, const std::function<void()>& work) try {
   if (parse(app, argc, argv, common)) work();
   close_stdout();

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -57,6 +58,15 @@ CLI::Option* add_real(CLI::App& app, const std::string& names, double& value, co
 /// One of a few words, with a suggestion for a slip.
 CLI::Option* add_choice(CLI::App& app, const std::string& names, std::string& value,
                         const std::vector<std::string>& choices, const std::string& description);
+
+/// A subcommand, and the work that it stands for: `run` holds its options.
+struct Subcommand {
+  const CLI::App* app;
+  std::function<void()> run;
+};
+
+/// Runs the one that was given; a UsageError names them all where none was.
+void run_subcommand(const std::vector<Subcommand>& subcommands);
 
 /// Parses, works, and turns what is thrown into one line on stderr and an exit status: the return value of main().
 int run_tool(CLI::App& app, int argc, char** argv, Common& common, const std::function<void()>& work);

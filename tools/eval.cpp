@@ -576,15 +576,16 @@ int main(int argc, char** argv) {
   const CLI::App* puzzles_app = add_puzzles(app, common, puzzles);
   const CLI::App* choices_app = add_choices(app, common, choices);
   const CLI::App* last_word_app = add_last_word(app, common, last_word);
+  const std::vector<Subcommand> subcommands{
+      {loss_app, [&] { run_loss(loss, *loss_app, common); }},
+      {generate_app, [&] { run_generate(generate, *generate_app, common); }},
+      {sharpness_app, [&] { run_sharpness(sharpness, common); }},
+      {puzzles_app, [&] { run_puzzles(puzzles, *puzzles_app, common); }},
+      {choices_app, [&] { run_choices(choices, *choices_app, common); }},
+      {last_word_app, [&] { run_last_word(last_word, *last_word_app, common); }},
+  };
   return run_tool(app, argc, argv, common, [&] {
-    if (app.get_subcommands().empty())
-      throw UsageError("expected a subcommand: loss, generate, sharpness, puzzles, choices or last-word");
     models::keep_freed_memory();
-    if (loss_app->parsed()) run_loss(loss, *loss_app, common);
-    if (generate_app->parsed()) run_generate(generate, *generate_app, common);
-    if (sharpness_app->parsed()) run_sharpness(sharpness, common);
-    if (puzzles_app->parsed()) run_puzzles(puzzles, *puzzles_app, common);
-    if (choices_app->parsed()) run_choices(choices, *choices_app, common);
-    if (last_word_app->parsed()) run_last_word(last_word, *last_word_app, common);
+    run_subcommand(subcommands);
   });
 }

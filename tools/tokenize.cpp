@@ -472,13 +472,11 @@ int main(int argc, char** argv) {
   const CLI::App* encode_app = add_encode(app, common, encode);
   const CLI::App* decode_app = add_decode(app, common, decode);
   const CLI::App* show_app = add_show(app, common, show);
-
-  return run_tool(app, argc, argv, common, [&] {
-    // Not CLI11's own check: that comes before a misspelled name is looked at.
-    if (app.get_subcommands().size() != 1) throw UsageError("expected one of train, encode, decode, show");
-    if (train_app->parsed()) run_train(train, *train_app, common);
-    if (encode_app->parsed()) run_encode(encode, *encode_app, common);
-    if (decode_app->parsed()) run_decode(decode, *decode_app, common);
-    if (show_app->parsed()) run_show(show, *show_app, common);
-  });
+  const std::vector<Subcommand> subcommands{
+      {train_app, [&] { run_train(train, *train_app, common); }},
+      {encode_app, [&] { run_encode(encode, *encode_app, common); }},
+      {decode_app, [&] { run_decode(decode, *decode_app, common); }},
+      {show_app, [&] { run_show(show, *show_app, common); }},
+  };
+  return run_tool(app, argc, argv, common, [&] { run_subcommand(subcommands); });
 }

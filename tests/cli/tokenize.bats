@@ -154,7 +154,7 @@ digest() { h5dump -a /noether_digest "$1" | grep -o '"[0-9a-f]\{32\}"'; }
     [ "$stderr" = "noether tokenize: $1" ]
   }
   check "unknown subcommand encod (did you mean encode?)" encod
-  check "expected one of train, encode, decode, show"
+  check "expected a subcommand: train, encode, decode or show"
   check "unknown option --vocabsize (did you mean --vocab-size?)" train --vocabsize 300 text
   check "--separator has no effect with --documents line" train --documents line --separator x text
   check "--field has no effect with --documents file" train --documents file --field x text

@@ -1,0 +1,72 @@
+// bifurcate lyapunov. Exponents of growth along and across the balanced line or the ellipse.
+#include "bifurcate/subcommands.h"
+
+#include "maps/lyapunov.h"
+#include "maps/two_factor.h"
+
+namespace noether {
+
+namespace {
+
+struct LyapunovCommand {
+  std::string mu, locus = "balanced";
+  maps::LyapunovOptions options;
+};
+
+CLI::App* add_lyapunov(CLI::App& app, Common& common, LyapunovCommand& command) {
+  CLI::App* lyapunov = app.add_subcommand("lyapunov", "Exponents along and across the balanced line or the ellipse");
+  lyapunov->footer("Example: noether bifurcate lyapunov --mu 2\n"
+                   "         noether bifurcate lyapunov --mu 1:2:1000 -o exponents.tsv");
+  lyapunov->add_option("--mu", command.mu, "One value, or COUNT of them from FIRST to LAST")
+      ->type_name("X|FIRST:LAST:COUNT")
+      ->required();
+  add_choice(*lyapunov, "--on", command.locus, {"balanced", "ellipse"}, "Where the orbits run: a = b, or the ellipse");
+  add_count(*lyapunov, "--blocks", command.options.blocks, "Orbits, each from a start of its own", 1, 1 << 20);
+  add_count(*lyapunov, "--transient", command.options.transient, "Steps before the exponent is taken", 0);
+  add_count(*lyapunov, "--steps", command.options.steps, "Steps of each orbit that it is taken over");
+  add_seed(*lyapunov, common);
+  add_threads(*lyapunov, common);
+  add_json(*lyapunov, common);
+  add_output(*lyapunov, common, "Where the table goes");
+  return lyapunov;
+}
+
+void run_lyapunov(LyapunovCommand& command, const Common& common) {
+  command.options.locus = maps::locus_of(command.locus);
+  command.options.seed = common.seed;
+  command.options.threads = common.thread_count();
+  const std::vector<double> values = parse_values("--mu", command.mu);
+  const bool on_ellipse = command.options.locus == maps::Locus::ellipse;
+  for (const double mu : {values.front(), values.back()})
+    if (on_ellipse && !(mu > 0 && mu < 2))
+      throw UsageError("--mu: the ellipse is there for 0 < mu < 2, found {:g}", mu);
+  TextOutput output(common.output);
+  TableWriter table = table_writer({{"mu", 0},
+                                    {"on"},
+                                    {"along", 9},
+                                    {"along_stderr", 2},
+                                    {"across", 9},
+                                    {"across_stderr", 2},
+                                    {"across_exact", 9},
+                                    {"blocks"},
+                                    {"escaped"},
+                                    {"superstable"}},
+                                   common, output);
+  for (const double mu : values) {
+    const maps::Lyapunov found = maps::lyapunov(mu, command.options);
+    table.row({mu, command.locus, found.along.value, found.along.standard_error, found.across.value,
+               found.across.standard_error, on_ellipse ? Cell(maps::ellipse_repulsion(mu)) : Cell(), found.blocks,
+               found.escaped, found.superstable});
+  }
+  output.close();
+}
+
+} // namespace
+
+Subcommand lyapunov_subcommand(CLI::App& parent, Common& common) {
+  auto command = std::make_shared<LyapunovCommand>();
+  CLI::App* app = add_lyapunov(parent, common, *command);
+  return {app, [=, &common] { run_lyapunov(*command, common); }};
+}
+
+} // namespace noether
