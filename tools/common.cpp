@@ -341,8 +341,8 @@ void TextOutput::close() {
 }
 
 TableWriter table_writer(std::vector<Column> columns, const Common& common, TextOutput& output) {
-  if (common.output.ends_with(".h5")) {
-    if (common.json) throw UsageError("--json has no effect with -o {}, an HDF5 file", common.output);
+  if (output.path().ends_with(".h5")) {
+    if (common.json) throw UsageError("--json has no effect with -o {}, an HDF5 file", output.path());
     output.collect(columns, store::extend_provenance({}, provenance_record(common, false)));
     return {std::move(columns), [&output](const std::vector<Cell>& cells) { output.row(cells); }};
   }

@@ -82,6 +82,7 @@ std::string shared_file(const std::string& name);
 class TextOutput {
 public:
   explicit TextOutput(const std::string& path);
+  const std::string& path() const { return path_; }
   void write(std::string_view text);
   /// From here on rows are collected, and close() writes them as a file of kind table.
   void collect(std::vector<Column> columns, std::vector<std::string> provenance);
@@ -96,7 +97,7 @@ private:
   std::vector<std::string> provenance_;
 };
 
-/// A table to `output`, in the format that it and --json ask for: a name that ends in .h5 is an HDF5 file of kind
+/// A table to `output`, in the format that its name and --json ask for: one that ends in .h5 is an HDF5 file of kind
 /// table.
 TableWriter table_writer(std::vector<Column> columns, const Common& common, TextOutput& output);
 

@@ -71,10 +71,8 @@ void print_descent(const training::Plan& plan, TableWriter& table) {
 }
 
 void print_plan(const training::Plan& plan, const Common& common) {
-  Common to_stdout = common;
-  to_stdout.output = "-"; // -o is the checkpoint's, which is not written
-  TextOutput output("-");
-  TableWriter table = table_writer({{"quantity"}, {"value", plan.descent ? 0 : 4}, {"unit"}}, to_stdout, output);
+  TextOutput output("-"); // -o is the checkpoint's, which is not written
+  TableWriter table = table_writer({{"quantity"}, {"value", plan.descent ? 0 : 4}, {"unit"}}, common, output);
   if (plan.descent) {
     print_descent(plan, table);
     output.close();

@@ -1,14 +1,10 @@
 #include "evaluation/sharpness.h"
 
 #include "base/error.h"
-#include "base/random.h"
-#include "base/threads.h"
 #include "models/model.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/linalg_eigh.h>
-#include <ATen/ops/zeros.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -16,77 +12,6 @@
 #include <cmath>
 
 namespace noether::evaluation {
-namespace {
-
-double dot(std::span<const float> a, std::span<const float> b) {
-  // Blocks in a fixed order, so that the sum does not depend on the number of threads.
-  constexpr std::int64_t kBlock = 1 << 16;
-  const auto n = static_cast<std::int64_t>(a.size());
-  std::vector<double> sums(static_cast<std::size_t>((n + kBlock - 1) / kBlock));
-  parallel_for(static_cast<std::int64_t>(sums.size()), at::get_num_threads(), [&](std::int64_t block) {
-    double sum = 0;
-    for (std::int64_t i = block * kBlock; i < std::min(n, (block + 1) * kBlock); ++i)
-      sum += static_cast<double>(a[static_cast<std::size_t>(i)]) * static_cast<double>(b[static_cast<std::size_t>(i)]);
-    sums[static_cast<std::size_t>(block)] = sum;
-  });
-  double sum = 0;
-  for (const double part : sums) sum += part;
-  return sum;
-}
-
-void add(std::span<float> a, double factor, std::span<const float> b) {
-  for (std::size_t i = 0; i < a.size(); ++i)
-    a[i] = static_cast<float>(static_cast<double>(a[i]) + factor * static_cast<double>(b[i]));
-}
-
-void scale(std::span<float> a, double factor) {
-  for (float& x : a) x = static_cast<float>(static_cast<double>(x) * factor);
-}
-
-} // namespace
-
-std::vector<Eigenvalue>
-largest_eigenvalues(std::int64_t n, const Lanczos& options,
-                    const std::function<void(std::span<const float> v, std::span<float> out)>& times,
-                    const std::function<void(std::int64_t done, double residual)>& after) {
-  std::vector<std::vector<float>> basis(1, std::vector<float>(static_cast<std::size_t>(n)));
-  Random(options.seed, Purpose::kLanczos).fill_normal(basis[0].data(), 0, static_cast<std::uint64_t>(n), 0, 1);
-  scale(basis[0], 1 / std::sqrt(dot(basis[0], basis[0])));
-  std::vector<double> diagonal, below; // of the tridiagonal matrix that H is in the basis
-  std::vector<Eigenvalue> found;
-  std::vector<float> next(static_cast<std::size_t>(n));
-  const std::int64_t iterations = std::min(options.iterations, n);
-  for (std::int64_t done = 1; done <= iterations; ++done) {
-    times(basis.back(), next);
-    diagonal.push_back(dot(basis.back(), next));
-    // Twice is enough to make it orthogonal to all before it, which the three-term recurrence alone loses in rounding.
-    for (int pass = 0; pass < 2; ++pass)
-      for (const std::vector<float>& v : basis) add(next, -dot(v, next), v);
-    const double beta = std::sqrt(dot(next, next));
-
-    const auto m = static_cast<std::int64_t>(diagonal.size());
-    at::Tensor matrix = at::zeros({m, m}, at::kDouble);
-    for (std::int64_t i = 0; i < m; ++i) {
-      matrix[i][i] = diagonal[static_cast<std::size_t>(i)];
-      if (i + 1 < m) matrix[i + 1][i] = below[static_cast<std::size_t>(i)]; // the lower triangle is read
-    }
-    const auto [values, vectors] = at::linalg_eigh(matrix);
-    found.clear();
-    double worst = 0, largest = 0;
-    for (std::int64_t i = 0; i < m; ++i) largest = std::max(largest, std::abs(values[i].item<double>()));
-    for (std::int64_t i = m - 1; i >= std::max<std::int64_t>(0, m - options.count); --i) {
-      found.push_back({values[i].item<double>(), std::abs(beta * vectors[m - 1][i].item<double>())});
-      worst = std::max(worst, found.back().residual / std::max(largest, 1e-300));
-    }
-    after(done, worst);
-    if (static_cast<std::int64_t>(found.size()) == options.count && worst <= options.tolerance) break;
-    if (beta <= 1e-7 * largest || done == iterations) break; // an invariant space: there is nothing else to find
-    below.push_back(beta);
-    scale(next, 1 / beta);
-    basis.push_back(next);
-  }
-  return found;
-}
 
 Sharpness sharpness(architecture::Checkpoint& checkpoint, const text::TokenFile& tokens,
                     const SharpnessOptions& options, Reporter& reporter) try {
@@ -139,7 +64,7 @@ Sharpness sharpness(architecture::Checkpoint& checkpoint, const text::TokenFile&
     }
     std::copy(products.span().begin(), products.span().end(), out.begin());
   };
-  result.eigenvalues = largest_eigenvalues(
+  result.eigenvalues = largest_eigenvalues<float>(
       checkpoint.parameters.size(), options.lanczos, times, [&](std::int64_t done, double residual) {
         if (reporter.progress_due())
           reporter.progress(fmt::format("{}  {} of at most {} products  relative residual {:.2g}", checkpoint.name,
@@ -149,6 +74,35 @@ Sharpness sharpness(architecture::Checkpoint& checkpoint, const text::TokenFile&
   return result;
 } catch (const c10::Error& error) {
   throw Error("{}: {}", checkpoint.name, error.what_without_backtrace());
+}
+
+Sharpness sharpness(const regression::LinearTransformer& model, const regression::Regression& prompts,
+                    const Lanczos& options) {
+  regression::LinearTransformer at = model, gradient;
+  Sharpness result;
+  result.tokens = prompts.count();
+  result.loss = prompts.loss(model, {}, gradient);
+  const std::size_t values = model.value.size(), n = values + model.key_query.size();
+  const auto numbers = [&](regression::LinearTransformer& of, std::size_t i) -> double& {
+    return i < values ? of.value[i] : of.key_query[i - values];
+  };
+  // The gradient is a polynomial of degree 3, whose derivative a difference over five points gives exactly; steps as
+  // long as the parameters leave no rounding beyond theirs.
+  double length = 0;
+  for (std::size_t i = 0; i < n; ++i) length += numbers(at, i) * numbers(at, i);
+  const double h = length > 0 ? std::sqrt(length) : 1;
+  const auto times = [&](std::span<const double> v, std::span<double> out) {
+    std::fill(out.begin(), out.end(), 0.0);
+    for (const auto& [steps, weight] : {std::pair{-2.0, 1.0}, {-1.0, -8.0}, {1.0, 8.0}, {2.0, -1.0}}) {
+      at = model;
+      for (std::size_t i = 0; i < n; ++i) numbers(at, i) += steps * h * v[i];
+      prompts.loss(at, {}, gradient);
+      for (std::size_t i = 0; i < n; ++i) out[i] += weight / (12 * h) * numbers(gradient, i);
+    }
+  };
+  result.eigenvalues =
+      largest_eigenvalues<double>(static_cast<std::int64_t>(n), options, times, [](std::int64_t, double) {});
+  return result;
 }
 
 } // namespace noether::evaluation

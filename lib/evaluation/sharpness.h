@@ -4,34 +4,14 @@
 #include "architecture/checkpoint.h"
 #include "base/reporter.h"
 #include "evaluation/biases.h"
+#include "evaluation/lanczos.h"
+#include "regression/linear_transformer.h"
 #include "text/token_file.h"
 
 #include <cstdint>
-#include <functional>
-#include <span>
 #include <vector>
 
 namespace noether::evaluation {
-
-/// A Ritz value and the norm of H v - value v for its vector of length 1: some eigenvalue is as near as that.
-struct Eigenvalue {
-  double value = 0, residual = 0;
-};
-
-/// The `count` largest eigenvalues of a symmetric matrix of n rows, largest first, by Lanczos' method with full
-/// reorthogonalisation. times(v, out) computes out = H v, [n] float32 both. Stops when the residuals are at most
-/// `tolerance` times the largest absolute Ritz value, or after `iterations` products (fewer where the space is used
-/// up). Keeps a vector of float32 an iteration; sums are in double. after(iterations done, worst relative residual) is
-/// called after each. Source: Golub and Van Loan, Matrix Computations, 4th edition, section 10.1.
-struct Lanczos {
-  std::int64_t count = 1, iterations = 100;
-  double tolerance = 1e-3;
-  std::uint64_t seed = 0;
-};
-std::vector<Eigenvalue>
-largest_eigenvalues(std::int64_t n, const Lanczos& options,
-                    const std::function<void(std::span<const float> v, std::span<float> out)>& times,
-                    const std::function<void(std::int64_t done, double residual)>& after);
 
 struct SharpnessOptions {
   Lanczos lanczos;
@@ -49,5 +29,10 @@ struct Sharpness {
 /// backward passes). Throws Error for tokens that are too few, or that the model does not take.
 Sharpness sharpness(architecture::Checkpoint& checkpoint, const text::TokenFile& tokens,
                     const SharpnessOptions& options, Reporter& reporter);
+
+/// Of a linear transformer's loss over all prompts, in float64; `tokens` is their count. Prompts: of the model's
+/// dimension.
+Sharpness sharpness(const regression::LinearTransformer& model, const regression::Regression& prompts,
+                    const Lanczos& options);
 
 } // namespace noether::evaluation

@@ -106,6 +106,19 @@ HeadMatrices balance(const architecture::Config& config, architecture::Arena& pa
       [&](std::size_t i) { return gram(w[i].v) - gram(w[i].o); });
 }
 
+FactorNorms factor_norms(const architecture::Config& config, architecture::Arena& parameters) {
+  const c10::InferenceMode guard;
+  std::vector<at::Tensor> q, k, v, o;
+  for (const Layer& layer : bind(config, parameters).layers) {
+    const Factors f = factors(layer, config);
+    q.push_back(norms(f.q));
+    k.push_back(norms(f.k));
+    v.push_back(norms(f.v));
+    o.push_back(norms(f.o));
+  }
+  return {at::stack(q), at::stack(k), at::stack(v), at::stack(o)};
+}
+
 at::Tensor norms(const at::Tensor& matrices) { return matrices.square().sum(at::IntArrayRef{-2, -1}).sqrt(); }
 
 } // namespace noether::models

@@ -32,4 +32,11 @@ HeadMatrices balance(const architecture::Config& config, architecture::Arena& pa
 /// The Frobenius norm of each matrix: [layers, kv_heads] float64.
 at::Tensor norms(const at::Tensor& matrices);
 
+/// Frobenius norms of the two pairs of factors that heads are made of, bias columns included: [layers, kv_heads]
+/// float64, q and o over all query heads that share a key head.
+struct FactorNorms {
+  at::Tensor q, k, v, o;
+};
+FactorNorms factor_norms(const architecture::Config& config, architecture::Arena& parameters);
+
 } // namespace noether::models

@@ -193,6 +193,12 @@ bool is_linear_transformer(const store::FileReader& file) {
   return configuration.is_object() && configuration.value("family", nlohmann::json()) == kFamily;
 }
 
+void check_fit(const Prompts& prompts, const LinearCheckpoint& checkpoint) {
+  if (prompts.dimension != checkpoint.model.dimension)
+    throw Error("{}: its x have {} components, and the model of {} takes {}", prompts.name, prompts.dimension,
+                checkpoint.name, checkpoint.model.dimension);
+}
+
 LinearCheckpoint read_linear_checkpoint(const store::FileReader& file) {
   file.expect(store::kCheckpointFile);
   LinearCheckpoint checkpoint;

@@ -90,5 +90,7 @@ struct LinearCheckpoint {
 bool is_linear_transformer(const store::FileReader& file);
 LinearCheckpoint read_linear_checkpoint(const store::FileReader& file);
 store::FileWriter to_file(const LinearCheckpoint& checkpoint);
+/// Throws Error when the prompts are not of the model's dimension.
+void check_fit(const Prompts& prompts, const LinearCheckpoint& checkpoint);
 
 } // namespace noether::regression

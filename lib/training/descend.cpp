@@ -202,9 +202,7 @@ Descent prepare(const Request& request, const store::FileReader& checkpoint,
   Descent run;
   run.prompts = regression::read_prompts(*data.front());
   run.checkpoint = regression::read_linear_checkpoint(checkpoint);
-  if (run.prompts.dimension != run.checkpoint.model.dimension)
-    throw Error("{}: its x have {} components, and the model of {} takes {}", run.prompts.name, run.prompts.dimension,
-                run.checkpoint.name, run.checkpoint.model.dimension);
+  regression::check_fit(run.prompts, run.checkpoint);
   DescentState& state = run.state;
   if (request.new_run) run.checkpoint.training = nullptr;
   if (run.checkpoint.training.is_null()) {

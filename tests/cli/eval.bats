@@ -249,6 +249,12 @@ PY
   [ -z "$(noether eval sharpness model.h5 valid.h5 --windows 1 | column two_over_lr)" ]
   run -1 --separate-stderr noether eval sharpness model.h5 model.h5
   [ "$stderr" = "noether eval: model.h5: expected a tokens file, found a checkpoint" ]
+  # And the factors of each head, as their weights are.
+  noether eval sharpness model.h5 valid.h5 --windows 1 --heads heads.tsv > /dev/null
+  head -1 heads.tsv | grep -qx $'checkpoint\tstep\tlayer\thead\tnorm_Q\tnorm_K\timbalance_QK\tnorm_V\tnorm_O\timbalance_VO'
+  norm=$(h5dump -d /parameters/layers/0/attention/W_Q -y -w 0 model.h5 | sed '1,/DATA {/d' | tr ',' '\n' | awk '$1 + 0 == $1 { s += $1 ^ 2 } END { print sqrt(s) }')
+  awk -F'\t' -v norm="$norm" 'NR > 1 && $3 == 0 { s += $5 ^ 2 } NR > 1 && ($7 - ($5 - $6)) ^ 2 > 1e-8 { exit 1 }
+    END { r = sqrt(s) / norm; if (r < 0.999 || r > 1.001) exit 1 }' heads.tsv
 }
 
 @test "puzzles: those that come with it, by item, kind and in all" {

@@ -125,3 +125,20 @@ one_prompt() { printf '1 1\n1 1\n' | noether bifurcate prompts - > one.h5; } # s
   check 1 "bifurcate: some.txt: no such file or directory" bifurcate prompts some.txt
   [ ! -e x.h5 ]
 }
+
+@test "its sharpness: that of the two factors, 2 / the learning rate where descent is at the edge" {
+  one_prompt
+  # At a minimum u w = 1 the Hessian's eigenvalues are u^2 + w^2 and 0: 2.5^2 + 0.4^2.
+  noether init linear-transformer --value 2.5 --key-query 0.4 > minimum.h5
+  noether eval sharpness minimum.h5 one.h5 --count 2 > table.tsv
+  [ "$(head -1 table.tsv | tr '\t' ' ')" = "checkpoint step prompts loss rank eigenvalue residual optimizer learning_rate two_over_lr" ]
+  column eigenvalue < table.tsv | awk 'NR == 1 && ($1 - 6.41) ^ 2 > 1e-20 { exit 1 } NR == 2 && $1 ^ 2 > 1e-20 { exit 1 }'
+  # Training that settles at a learning rate below 1 ends where the sharpness is below 2 / the learning rate.
+  noether init linear-transformer --value 1.4 --key-query 0.1 | noether train - one.h5 --lr 0.9 --steps 2000 -q > end.h5
+  noether eval sharpness end.h5 one.h5 | awk -F'\t' 'NR == 2 && !($6 > 1.9 && $6 < $10) { print; exit 1 }'
+  noether init gpt2 --layers 1 --width 8 --heads 1 --context 8 --vocab-size 16 > model.h5
+  run -1 --separate-stderr noether eval sharpness model.h5 one.h5
+  [ "$stderr" = "noether eval: model.h5: expected a linear transformer" ]
+  run -2 --separate-stderr noether eval sharpness end.h5 one.h5 --heads heads.tsv
+  [ "$stderr" = "noether eval: --heads has no effect on a linear transformer" ]
+}

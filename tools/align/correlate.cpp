@@ -81,9 +81,7 @@ void run_correlate(CorrelateCommand& command, const CLI::App& app, const Common&
   if (scores_output) {
     std::vector<Column> heading{{"checkpoint"}};
     for (const std::string& name : names) heading.push_back({name});
-    Common to_file = common;
-    to_file.output = command.scores;
-    TableWriter table = table_writer(heading, to_file, *scores_output);
+    TableWriter table = table_writer(heading, common, *scores_output);
     for (std::size_t i = 0; i < checkpoints.size(); ++i) {
       std::vector<Cell> cells{checkpoints[i]};
       for (const auto& column : columns) cells.emplace_back(column[i]);

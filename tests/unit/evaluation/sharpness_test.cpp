@@ -21,7 +21,7 @@ namespace {
 TEST(LargestEigenvalues, AreThoseOfTheSecondDifference) {
   constexpr std::int64_t n = 40;
   std::int64_t products = 0;
-  const auto found = largest_eigenvalues(
+  const auto found = largest_eigenvalues<float>(
       n, {.count = 3, .iterations = n, .tolerance = 1e-6},
       [&](std::span<const float> v, std::span<float> out) {
         ++products;
@@ -38,7 +38,7 @@ TEST(LargestEigenvalues, AreThoseOfTheSecondDifference) {
 // Of rank 1: found at once, and there is nothing else.
 TEST(LargestEigenvalues, StopWhenTheSpaceIsUsedUp) {
   std::int64_t products = 0;
-  const auto found = largest_eigenvalues(
+  const auto found = largest_eigenvalues<float>(
       1000, {.count = 5},
       [&](std::span<const float> v, std::span<float> out) {
         ++products;
@@ -101,6 +101,46 @@ TEST(Sharpness, IsTheLargestEigenvalueOfTheHessian) {
       EXPECT_NEAR(found.eigenvalues[static_cast<std::size_t>(k)].value, values[n - 1 - k].item<double>(),
                   5e-3 * values[n - 1].item<double>());
   }
+}
+
+// Of f = mean (u w s - y)^2 / 2 the Hessian is [[w^2 kappa, e], [e, u^2 kappa]], e = 2 u w kappa - nu, in closed form.
+TEST(Sharpness, OfTwoFactorsIsTheClosedForm) {
+  const regression::Regression prompts(
+      regression::draw_prompts({.count = 5, .pairs = 6, .dimension = 3, .noise = 0.2, .seed = 4}));
+  const auto [kappa, nu] = std::pair{prompts.moments().kappa, prompts.moments().nu};
+  for (const auto& [u, w] : {std::pair{0.5, 0.4}, {1.5, -0.2}, {0.0, 0.0}}) {
+    const Sharpness found =
+        sharpness(regression::start({.dimension = 3, .value = u, .key_query = w}), prompts, {.count = 2});
+    EXPECT_EQ(found.tokens, 5);
+    ASSERT_EQ(found.eigenvalues.size(), 2U);
+    const double a = w * w * kappa, b = u * u * kappa, e = 2 * u * w * kappa - nu, root = std::hypot((a - b) / 2, e);
+    EXPECT_NEAR(found.eigenvalues[0].value, (a + b) / 2 + root, 1e-12);
+    EXPECT_NEAR(found.eigenvalues[1].value, (a + b) / 2 - root, 1e-12);
+  }
+}
+
+// With whole matrices, against the Hessian from differences of gradients.
+TEST(Sharpness, OfMatricesIsTheLargestOfTheWholeHessian) {
+  const regression::Regression prompts(
+      regression::draw_prompts({.count = 7, .pairs = 5, .dimension = 2, .noise = 0.1, .seed = 9}));
+  const regression::LinearTransformer model =
+      regression::start({.dimension = 2, .matrices = true, .deviation = 0.3, .seed = 2});
+  constexpr std::int64_t n = 9; // 3 of W_V, 6 of W_KQ
+  at::Tensor hessian = at::zeros({n, n}, at::kDouble);
+  const auto gradient = [&](std::int64_t i, double h) {
+    regression::LinearTransformer moved = model, found;
+    (i < 3 ? moved.value[static_cast<std::size_t>(i)] : moved.key_query[static_cast<std::size_t>(i - 3)]) += h;
+    prompts.loss(moved, {}, found);
+    std::vector<double> all = found.value;
+    all.insert(all.end(), found.key_query.begin(), found.key_query.end());
+    return at::from_blob(all.data(), {n}, at::kDouble).clone();
+  };
+  const double h = 1e-5; // errors: h^2, and 1e-16 / h
+  for (std::int64_t i = 0; i < n; ++i) hessian[i] = (gradient(i, h) - gradient(i, -h)) / (2 * h);
+  const at::Tensor values = std::get<0>(at::linalg_eigh((hessian + hessian.t()) / 2));
+  const Sharpness found = sharpness(model, prompts, {.count = 3, .tolerance = 1e-9});
+  for (std::int64_t k = 0; k < 3; ++k)
+    EXPECT_NEAR(found.eigenvalues[static_cast<std::size_t>(k)].value, values[n - 1 - k].item<double>(), 1e-8);
 }
 
 TEST(Sharpness, RefusesTokensThatAreTooFew) {

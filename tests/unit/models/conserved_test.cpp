@@ -105,6 +105,25 @@ TEST(Balance, DoesNotMoveAlongTheGradientWhereTheLossIsSymmetric) {
   }
 }
 
+TEST(FactorNorms, AddUpToTheWeightsAndDifferByTheBalance) {
+  for (const Variant& variant : variants()) {
+    Case one(variant);
+    const FactorNorms found = factor_norms(one.checkpoint.config, one.checkpoint.parameters);
+    double sum = 0, squares = 0;
+    for (const at::Tensor& norm : {found.q, found.k, found.v, found.o}) {
+      EXPECT_EQ(norm.sizes(), (std::vector<std::int64_t>{2, one.checkpoint.config.kv_heads}));
+      sum += norm.square().sum().item<double>();
+    }
+    for (const Parameter& parameter : one.checkpoint.layout)
+      for (const char* name : {"/W_Q", "/W_K", "/W_V", "/W_O", "/b_Q", "/b_K", "/b_V"})
+        for (std::int64_t i = 0; parameter.name.ends_with(name) && i < parameter.count; ++i)
+          squares += std::pow(static_cast<double>(one.checkpoint.parameters.data()[parameter.offset + i]), 2);
+    EXPECT_NEAR(sum, squares, 1e-9 * squares) << variant.family;
+    const at::Tensor trace = balance(one.checkpoint.config, one.checkpoint.parameters).vo.diagonal(0, -2, -1).sum(-1);
+    EXPECT_LT((found.v.square() - found.o.square() - trace).abs().max().item<double>(), 1e-9 * squares);
+  }
+}
+
 TEST(AngularMomentum, IsTheFormulaByHand) {
   // One layer, one head of width 2: every entry written out. P is the momentum divided by its length.
   Config config = describe("gpt2", {.layers = 1, .heads = 1, .width = 2, .hidden = 2, .context = 2, .vocab_size = 3});
