@@ -46,11 +46,6 @@ __attribute__((always_inline)) inline Sums dots(const Real* p, const Real* g, co
   add();
   return {sum_of(pp), sum_of(pg), sum_of(gg), sum_of(pt), sum_of(gt), sum_of(tt)};
 }
-/// Sixteen numbers side by side, kRun of which are added up in float before the sum goes on in double: rounding stays
-/// that of a few additions, and the pass is as fast as memory.
-using Floats = float __attribute__((vector_size(64)));
-using Doubles = double __attribute__((vector_size(128)));
-constexpr std::int64_t kFloats = 16, kRun = 16;
 
 __attribute__((always_inline)) inline Sums dots_in_runs(const float* p, const float* g, const float* t,
                                                         std::int64_t n) {
@@ -78,10 +73,8 @@ __attribute__((always_inline)) inline Sums dots_in_runs(const float* p, const fl
     totals[4] += __builtin_convertvector(gt, Doubles);
     totals[5] += __builtin_convertvector(tt, Doubles);
   }
-  std::array<double, 6> sums{};
-  for (std::size_t k = 0; k < sums.size(); ++k)
-    for (std::int64_t lane = 0; lane < kFloats; ++lane) sums[k] += totals[k][lane];
-  Sums all{sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]};
+  Sums all{sum_of(totals[0]), sum_of(totals[1]), sum_of(totals[2]),
+           sum_of(totals[3]), sum_of(totals[4]), sum_of(totals[5])};
   all += dots(p + whole, g + whole, t == nullptr ? t : t + whole, n - whole);
   return all;
 }

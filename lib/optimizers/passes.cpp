@@ -18,7 +18,24 @@ template <class Real> __attribute__((always_inline)) inline double squares(const
   for (; i < n; ++i) rest += static_cast<double>(x[i]) * static_cast<double>(x[i]);
   return sum_of(even + odd) + rest;
 }
-NOETHER_CLONES double sum_squares(const float* x, std::int64_t n) { return squares(x, n); }
+__attribute__((always_inline)) inline double squares_in_runs(const float* x, std::int64_t n) {
+  Doubles total{};
+  const std::int64_t whole = n / (kFloats * kRun) * (kFloats * kRun);
+  for (std::int64_t begin = 0; begin < whole; begin += kFloats * kRun) {
+    Floats run{}, v;
+    for (std::int64_t i = begin; i < begin + kFloats * kRun; i += kFloats) {
+      std::memcpy(&v, x + i, sizeof v);
+      run += v * v;
+    }
+    total += __builtin_convertvector(run, Doubles);
+  }
+  return sum_of(total) + squares(x + whole, n - whole);
+}
+NOETHER_CLONES double sum_squares(const float* x, std::int64_t n) {
+  const double sum = squares_in_runs(x, n);
+  // Squares of numbers below 1e-19 or above 1e19 leave float's range.
+  return sum > 1e-25 && sum < 1e30 ? sum : squares(x, n);
+}
 NOETHER_CLONES double sum_squares(const double* x, std::int64_t n) { return squares(x, n); }
 
 } // namespace

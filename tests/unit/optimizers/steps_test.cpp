@@ -282,6 +282,26 @@ TEST(Steps, LeaveAloneWhatBelongsToNoTensorAndDecayOnlyWhatDecays) {
   }
 }
 
+// Sums go through float in short runs: that must cost neither digits, nor the range of double.
+TEST(Steps, TheGradientsNormIsThatOfDouble) {
+  for (const float size : {1e-30F, 1e-21F, 1.0F, 1e21F, 1e30F}) {
+    std::vector<float> gradient(100'003);
+    std::mt19937 engine(3);
+    std::normal_distribution<float> normal;
+    double squares = 0;
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      gradient[i] = size * normal(engine);
+      squares += static_cast<double>(gradient[i]) * static_cast<double>(gradient[i]);
+    }
+    const std::vector<Segment> segments{{.offset = 0, .length = std::ssize(gradient)}};
+    Arena<float> arena{};
+    arena.grad = gradient.data();
+    arena.segments = segments;
+    // 16 additions in float round by some 1e-7 each, at random.
+    EXPECT_NEAR(gradient_norm(arena, 2) / std::sqrt(squares), 1, 1e-7) << size;
+  }
+}
+
 TEST(Steps, ClippingIsScalingTheGradient) {
   for (const Optimizer& optimizer : all_optimizers()) {
     Hyperparameters clipped = optimizer.defaults, plain = optimizer.defaults;
