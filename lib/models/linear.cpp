@@ -1,27 +1,20 @@
-// Linear layers and the head's cross-entropy as autograd functions. Products go to oneDNN, which multiplies float32 on
-// AMD processors about twice as fast as LibTorch's default path and as fast on Intel's, at the same relative error.
+// Linear layers and the head's cross-entropy as autograd functions.
 #include "models/linear.h"
 
 #include "base/error.h"
+#include "products/product.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_log_softmax.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
-
-// In every LibTorch 2 from 2.6, though its header is not installed.
-namespace at::native {
-TORCH_API void mkldnn_matmul(const Tensor& a, const Tensor& b, const Tensor& result, float beta, float alpha);
-}
 
 namespace noether::models {
 namespace {
@@ -30,34 +23,20 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-/// x W^T + b through oneDNN. x: [N, in] dense, W: [out, in] of any strides.
-at::Tensor onednn_linear(const at::Tensor& x, const at::Tensor& W, const std::optional<at::Tensor>& b) {
-  using Signature = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&, c10::string_view,
-                               c10::List<std::optional<at::Scalar>>, std::optional<c10::string_view>);
-  static const auto operation =
-      c10::Dispatcher::singleton().findSchemaOrThrow("mkldnn::_linear_pointwise", "").typed<Signature>();
-  const c10::List<std::optional<at::Scalar>> scalars;
-  return operation.call(x, W, b, "none", scalars, std::nullopt);
-}
-
 at::Tensor rounded(const at::Tensor& x, Precision precision) {
   return precision == Precision::bf16 ? x.to(at::kBFloat16) : x;
 }
 
 /// x W^T + b, in float32 (or x's float64). Operands are already in the product's precision; b goes with float32 alone.
 at::Tensor product(const at::Tensor& x, const at::Tensor& W, const std::optional<at::Tensor>& b = {}) {
-  if (x.scalar_type() == at::kFloat) return onednn_linear(x, W, b);
-  const at::Tensor y = at::linear(x, W, b); // LibTorch takes bfloat16 to oneDNN by itself
+  const at::Tensor y = products::product(x, W, b);
   return x.scalar_type() == at::kBFloat16 ? y.to(at::kFloat) : y;
 }
 
 /// result = a b, or with `add` result += a b. a, b: of any strides, in the product's precision; result: dense, float32
 /// (or a's float64).
 void multiply(const at::Tensor& result, const at::Tensor& a, const at::Tensor& b, bool add = false) {
-  if (a.scalar_type() == at::kFloat) {
-    at::native::mkldnn_matmul(a, b, result, add ? 1 : 0, 1); // takes a transposed operand without a copy of it
-    return;
-  }
+  if (a.scalar_type() == result.scalar_type()) return products::multiply(result, a, b, add ? 1 : 0);
   const at::Tensor y = at::mm(a, b);
   add ? result.add_(y) : result.copy_(y);
 }

@@ -2,47 +2,36 @@
 // the Householder method based on the compact WY representation", SIAM J. Sci. Stat. Comput. 13 (1992).
 #include "optimizers/basis.h"
 
+#include "products/product.h"
+
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/eye.h>
 #include <ATen/ops/geqrf.h>
 #include <ATen/ops/linalg_eigh.h>
 #include <ATen/ops/linalg_householder_product.h>
 #include <ATen/ops/linalg_solve_triangular.h>
-#include <ATen/ops/mm.h>
 #include <c10/util/Exception.h>
 
-// In every LibTorch 2 from 2.6, though its header is not installed.
-namespace at::native {
-TORCH_API void mkldnn_matmul(const Tensor& a, const Tensor& b, const Tensor& result, float beta, float alpha);
-}
+#include <array>
 
 namespace noether::optimizers {
 namespace {
+
+using products::product;
 
 constexpr std::int64_t kPanel = 128;
 
 } // namespace
 
-at::Tensor product(const at::Tensor& x, const at::Tensor& W) {
-  if (x.scalar_type() != at::kFloat) return at::mm(x, W.t());
-  using Signature = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&, c10::string_view,
-                               c10::List<std::optional<at::Scalar>>, std::optional<c10::string_view>);
-  static const auto operation =
-      c10::Dispatcher::singleton().findSchemaOrThrow("mkldnn::_linear_pointwise", "").typed<Signature>();
-  const c10::List<std::optional<at::Scalar>> scalars;
-  return operation.call(x, W, std::nullopt, "none", scalars, std::nullopt);
-}
-
 void add_to_factor(const at::Tensor& side, const at::Tensor& X, double weight) {
-  constexpr std::int64_t kRows = 768; // half of the arithmetic is saved by the blocks above the diagonal alone
+  constexpr std::int64_t kRows = 256; // half of the arithmetic is saved by the blocks above the diagonal alone
   const std::int64_t n = side.size(1);
   for (std::int64_t begin = 0; begin < n; begin += kRows) {
     const std::int64_t end = std::min(begin + kRows, n);
-    const at::Tensor block = product(X.slice(0, begin, end), X.slice(0, begin, n)); // [end - begin, n - begin]
+    const at::Tensor block = at::empty({end - begin, n - begin}, side.options());
+    products::multiply(block, X.slice(0, begin, end), X.slice(0, begin, n).t());
     AT_DISPATCH_FLOATING_TYPES(side.scalar_type(), "add_to_factor", [&] {
       scalar_t* const to = side.data_ptr<scalar_t>();
       const scalar_t* const from = block.data_ptr<scalar_t>();
@@ -101,43 +90,62 @@ Basis::Basis(const at::Tensor& side, bool in_float32, std::int64_t formed_up_to)
   }
   for (std::int64_t begin = 0; begin < size_; begin += kPanel) {
     const std::int64_t width = std::min(kPanel, size_ - begin);
-    Panel panel{.begin = begin, .V = {}, .V_transposed = {}, .T = {}};
+    Panel panel{.begin = begin, .V = {}, .T = {}};
     panel.V = lower.slice(0, begin, size_).slice(1, begin, begin + width).tril(-1);
     panel.V.diagonal().fill_(1);
-    panel.V_transposed = panel.V.t().contiguous();
     const at::Tensor scale = scales.slice(0, begin, begin + width);
     // A reflection of scale 0 is none: no vector, and any scale.
     const at::Tensor none = scale.eq(0);
     panel.V.masked_fill_(none.unsqueeze(0), 0);
-    panel.V_transposed.masked_fill_(none.unsqueeze(1), 0);
-    at::Tensor inverse = product(panel.V_transposed, panel.V_transposed).triu(1);
+    at::Tensor inverse = at::empty({width, width}, panel.V.options());
+    products::multiply(inverse, panel.V.t(), panel.V);
+    inverse.triu_(1);
     inverse.diagonal().copy_(scale.masked_fill(none, 1).reciprocal());
     panel.T = at::linalg_solve_triangular(inverse, at::eye(width, inverse.options()), /*upper=*/true).contiguous();
     panels_.push_back(std::move(panel));
   }
 }
 
-at::Tensor Basis::reflected(const at::Tensor& X, bool transposed) const {
-  const at::Tensor Y = X.clone(at::MemoryFormat::Contiguous);
-  const auto count = static_cast<std::int64_t>(panels_.size());
-  for (std::int64_t k = 0; k < count; ++k) {
-    const Panel& panel = panels_[static_cast<std::size_t>(transposed ? k : count - 1 - k)];
-    // rows <- rows - V (T (V^T rows)), added into its place: the rows go through memory twice.
-    const at::Tensor rows = Y.slice(0, panel.begin, size_);
-    const at::Tensor seen = at::empty({panel.T.size(0), Y.size(1)}, Y.options()), scaled = at::empty_like(seen);
-    at::native::mkldnn_matmul(panel.V_transposed, rows, seen, 0, 1);
-    at::native::mkldnn_matmul(transposed ? panel.T.t() : panel.T, seen, scaled, 0, 1);
-    at::native::mkldnn_matmul(panel.V, scaled, rows, 1, -1);
+/// part: the rows or columns that the panel's reflections move.
+void Basis::reflect(const Panel& panel, const at::Tensor& part, Hand hand, bool forth) {
+  const bool left = hand == Hand::left;
+  const at::Tensor T = forth == left ? panel.T.t() : panel.T;
+  const auto shape = left ? std::array{T.size(0), part.size(1)} : std::array{part.size(0), T.size(0)};
+  const at::Tensor seen = at::empty(shape, part.options()), scaled = at::empty(shape, part.options());
+  // part <- part - V (T (V^T part)), or part - ((part V) T) V^T: it goes through memory twice.
+  if (left) {
+    products::multiply(seen, panel.V.t(), part);
+    products::multiply(scaled, T, seen);
+    products::multiply(part, panel.V, scaled, 1, -1);
+  } else {
+    products::multiply(seen, part, panel.V);
+    products::multiply(scaled, seen, T);
+    products::multiply(part, scaled, panel.V.t(), 1, -1);
   }
-  return Y;
 }
 
-at::Tensor Basis::forth(const at::Tensor& X) const {
-  return Q_.defined() ? product(Q_.t().contiguous(), X.t()) : reflected(X, true);
+void Basis::turn(const at::Tensor& X, Hand hand, bool forth) const {
+  const std::int64_t dimension = hand == Hand::left ? 0 : 1, count = std::ssize(panels_);
+  for (std::int64_t k = 0; k < count; ++k) {
+    const Panel& panel = panels_[static_cast<std::size_t>(forth ? k : count - 1 - k)];
+    reflect(panel, X.slice(dimension, panel.begin, size_), hand, forth);
+  }
 }
-at::Tensor Basis::back(const at::Tensor& X) const { return Q_.defined() ? product(Q_, X.t()) : reflected(X, false); }
+
+void Basis::forth(at::Tensor& X, Hand hand) const {
+  if (!Q_.defined()) return turn(X, hand, true);
+  X = hand == Hand::left ? product(Q_.t().contiguous(), X.t()) : product(X, Q_.t());
+}
+void Basis::back(at::Tensor& X, Hand hand) const {
+  if (!Q_.defined()) return turn(X, hand, false);
+  X = hand == Hand::left ? product(Q_, X.t()) : product(X, Q_);
+}
 at::Tensor Basis::formed() const {
-  return Q_.defined() ? Q_ : reflected(at::eye(size_, panels_.front().V.options()), false);
+  if (Q_.defined()) return Q_;
+  at::Tensor Q = at::eye(size_, panels_.front().V.options());
+  for (auto panel = panels_.rbegin(); panel != panels_.rend(); ++panel) // what is before its rows is still that of eye
+    reflect(*panel, Q.slice(0, panel->begin).slice(1, panel->begin), Hand::left, false);
+  return Q;
 }
 
 } // namespace noether::optimizers

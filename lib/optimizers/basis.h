@@ -13,11 +13,7 @@
 
 namespace noether::optimizers {
 
-/// x W^T. x: [r, k] dense, W: [c, k] of any strides. Exact float32 (through oneDNN, which is faster than LibTorch's own
-/// way on AMD processors) or float64, whatever a model's own products are rounded to.
-at::Tensor product(const at::Tensor& x, const at::Tensor& W);
-
-/// factor <- factor + weight (X X^T - factor). side: [n + 1, n], X: [n, r] dense.
+/// factor <- factor + weight (X X^T - factor). side: [n + 1, n], X: [n, r] of any strides.
 void add_to_factor(const at::Tensor& side, const at::Tensor& X, double weight);
 /// The factor, all of it: [n, n].
 at::Tensor factor_of(const at::Tensor& side);
@@ -31,23 +27,27 @@ at::Tensor decomposed(const at::Tensor& A);
 at::Tensor eigenvectors(const at::Tensor& factor, int& fallbacks,
                         at::Tensor (*in_float32)(const at::Tensor&) = decomposed);
 
+/// On which side of a matrix a basis stands.
+enum class Hand { left, right };
+
 /// The basis Q of a side, made ready for the products of one step.
 class Basis {
 public:
   /// in_float32: Q is put together in float32, whatever the side's type: as the published program does it, whose
   /// numbers depend on it in the seventh digit.
   explicit Basis(const at::Tensor& side, bool in_float32 = false, std::int64_t formed_up_to = 64);
-  at::Tensor forth(const at::Tensor& X) const; ///< Q^T X, of X: [n, r]
-  at::Tensor back(const at::Tensor& X) const;  ///< Q X
-  at::Tensor formed() const;                   ///< Q: [n, n]
+  void forth(at::Tensor& X, Hand hand) const; ///< X <- Q^T X, or X <- X Q. X: dense, and nobody else's
+  void back(at::Tensor& X, Hand hand) const;  ///< X <- Q X, or X <- X Q^T
+  at::Tensor formed() const;                  ///< Q: [n, n]
 
 private:
-  /// Reflections begin, .., begin + width - 1 together: I - V T V^T from row `begin` on.
+  /// Reflections begin, .., begin + width - 1 together: I - V T V^T on rows or columns from `begin` on.
   struct Panel {
     std::int64_t begin;
-    at::Tensor V, V_transposed, T;
+    at::Tensor V, T;
   };
-  at::Tensor reflected(const at::Tensor& X, bool transposed) const;
+  static void reflect(const Panel& panel, const at::Tensor& part, Hand hand, bool forth);
+  void turn(const at::Tensor& X, Hand hand, bool forth) const;
 
   std::int64_t size_;
   at::Tensor Q_;              ///< short sides: cheaper as it is

@@ -6,6 +6,7 @@
 // is done at every step, and factorisations are in float32 where theirs are: so its numbers can be met.
 #include "optimizers/basis.h"
 #include "optimizers/passes.h"
+#include "products/product.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
@@ -73,11 +74,10 @@ template <class Real> struct Matrix {
 
 /// X, [rows, columns], seen in both bases, or put back out of them.
 using Bases = std::array<std::optional<Basis>, 2>;
-at::Tensor turned(const Bases& bases, at::Tensor X, bool forth) {
-  const auto turn = [&](const Basis& basis, const at::Tensor& Y) { return forth ? basis.forth(Y) : basis.back(Y); };
-  if (bases[0]) X = turn(*bases[0], X);
-  if (bases[1]) X = turn(*bases[1], X.t().contiguous()).t().contiguous();
-  return X;
+constexpr std::array kHands{Hand::left, Hand::right};
+void turn(const Bases& bases, at::Tensor& X, bool forth) {
+  for (const std::size_t s : {0U, 1U})
+    if (bases[s]) forth ? bases[s]->forth(X, kHands[s]) : bases[s]->back(X, kHands[s]);
 }
 
 /// Throws when the factor is not finite: a factorisation of that may give anything, or never end.
@@ -93,7 +93,7 @@ at::Tensor finite_factor(const at::Tensor& side, const Segment& segment) {
 void renew(const at::Tensor& side, const Basis& basis, std::int64_t dimension, at::Tensor& v, const Segment& segment) {
   const at::Tensor Q = basis.formed().to(at::kFloat), factor = finite_factor(side, segment).to(at::kFloat);
   // LibTorch's own product in a float64 run: its rounding is that of the published program.
-  const at::Tensor moved = v.scalar_type() == at::kFloat ? product(factor, Q.t()) : at::mm(factor, Q);
+  const at::Tensor moved = v.scalar_type() == at::kFloat ? products::product(factor, Q.t()) : at::mm(factor, Q);
   const at::Tensor order = (Q * moved).sum(0).argsort(/*stable=*/true, 0, /*descending=*/true);
   v.copy_(v.index_select(dimension, order));
   set_basis(side, moved.index_select(1, order));
@@ -112,13 +112,17 @@ void matrix_step(const Matrix<Real>& matrix, const Hyperparameters& h, std::int6
   const bool renewed = count > every;
   const auto bases = [&](bool in_float32) {
     Bases both;
-    for (const std::size_t s : {0U, 1U})
-      if (matrix.sides[s] != nullptr) both[s].emplace(matrix.side(s), in_float32);
+    for (const std::size_t s : {0U, 1U}) {
+      // Where very many vectors are turned, one product with the whole basis is worth putting it together.
+      const std::int64_t vectors = s == 0 ? segment.columns : segment.rows;
+      if (matrix.sides[s] != nullptr)
+        both[s].emplace(matrix.side(s), in_float32, std::max<std::int64_t>(64, vectors / 16));
+    }
     return both;
   };
   const auto add = [&] {
     for (const std::size_t s : {0U, 1U})
-      if (matrix.sides[s] != nullptr) add_to_factor(matrix.side(s), s == 0 ? G : G.t().contiguous(), 1 - h.beta2);
+      if (matrix.sides[s] != nullptr) add_to_factor(matrix.side(s), s == 0 ? G : G.t(), 1 - h.beta2);
   };
   if (first) {
     add();
@@ -130,20 +134,26 @@ void matrix_step(const Matrix<Real>& matrix, const Hyperparameters& h, std::int6
 
   at::Tensor m = matrix.tensor(matrix.m), v = matrix.tensor(matrix.v);
   const Bases now = bases(renewed);
-  at::Tensor direction = turned(now, G, true);
+  at::Tensor direction = G.clone();
+  turn(now, direction, true);
   moments_pass(direction.data_ptr<Real>(), direction.data_ptr<Real>(), matrix.m, matrix.v, segment.length, unscaled);
-  direction = turned(now, direction, false);
+  turn(now, direction, false);
   move_pass(matrix.theta, direction.data_ptr<Real>(), segment.length, factors);
   direction.reset();
   if (!first) add();
 
   const bool renews = count % every == 0;
   if (!renews && sizeof(Real) == sizeof(float)) return;
-  const at::Tensor plain = turned(now, m, false);
+  at::Tensor plain = m.clone();
+  turn(now, plain, false);
   if (renews)
     for (const std::size_t s : {0U, 1U})
       if (now[s]) renew(matrix.side(s), *now[s], static_cast<std::int64_t>(s), v, segment);
-  m.copy_(turned(renews ? bases(true) : now, plain, true));
+  if (renews)
+    turn(bases(true), plain, true);
+  else
+    turn(now, plain, true);
+  m.copy_(plain);
 }
 
 } // namespace
