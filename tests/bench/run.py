@@ -150,8 +150,9 @@ class Cases:
                 lambda: side("theirs", (sys.executable, PEERS / "optimizers.py", peer, steps, THREADS)))
         print(f"  state: {state['ours']:.2f} bytes a parameter, {peer} {state['theirs']:.2f}", flush=True)
 
-    def train(self, shape):
-        layers, heads, width, context, vocabulary, batch, steps, rounds = SHAPES[shape]
+    def start(self, shape):
+        """A fresh model of the shape, and the text in tokens of its vocabulary."""
+        layers, heads, width, context, vocabulary, *_ = SHAPES[shape]
         if vocabulary > 50257:
             import ranks
             bpe, label = ranks.gpt2(), "gpt2"
@@ -162,6 +163,36 @@ class Cases:
         start = self.folder / "start.h5"
         run(self.noether, "init", "gpt2", "--layers", layers, "--heads", heads, "--width", width, "--context", context,
             "--vocab-size", vocabulary, "-t", bpe, "-o", start)
+        return start, tokens
+
+    def align(self):
+        model = self.made("align.h5", self.noether, "init", "gpt2-124m", "--break", "qv", "--vocab-size", 50257)
+
+        def theirs():
+            output, _, memory = run(sys.executable, PEERS / "align.py", THREADS)
+            return float(output), memory
+        compare("align tokens (whole program), PyTorch (cosines alone): 144 heads, 50257 tokens", "s", repeats(3),
+                lambda: timed(self.noether, "align", "tokens", model, "-j", THREADS, "-o", "/dev/null"), theirs)
+
+    def loss(self, shape):
+        layers, heads, width, context, vocabulary, batch, steps, rounds = SHAPES[shape]
+        start, tokens = self.start(shape)
+
+        def ours():
+            output, _, memory = run(self.noether, "eval", "loss", start, tokens, "-q", "--limit", batch * context * steps, "-j", THREADS)
+            names, values = (line.split("\t") for line in output.splitlines())
+            return float(values[names.index("tokens_per_second")]), memory
+
+        def theirs():
+            output, _, memory = run(sys.executable, PEERS / "loss.py", layers, heads, width, context, vocabulary, batch, steps, THREADS)
+            return statistics.median(map(float, output.split())), memory
+
+        compare(f"loss {shape}: {layers} layers, width {width}, vocabulary {vocabulary}, windows of {context}, float32; eager PyTorch",
+                "tokens/s", repeats(rounds), ours, theirs)
+
+    def train(self, shape):
+        layers, heads, width, context, vocabulary, batch, steps, rounds = SHAPES[shape]
+        start, tokens = self.start(shape)
         log = self.folder / "log.tsv"
 
         def ours():
@@ -189,6 +220,7 @@ def main():
              "basins": cases.basins, "encode": cases.encode, "bpe-train": cases.bpe_train,
              "adamw": lambda: cases.optimizer("adamw", "adamw", 23, repeats(3)), "sgdm": lambda: cases.optimizer("sgdm", "sgd", 23, repeats(3)),
              "ecd": lambda: cases.optimizer("ecd", "sgd", 23, repeats(3)), "soap": lambda: cases.optimizer("soap", "soap", 11, 1),
+             "align": cases.align, "loss-b": lambda: cases.loss("b"), "loss-c": lambda: cases.loss("c"),
              "train-b": lambda: cases.train("b"), "train-c": lambda: cases.train("c"), "train-a": lambda: cases.train("a")}
     chosen = sys.argv[3:] or list(table)
     for name in chosen:
