@@ -71,6 +71,8 @@ column() { awk -F'\t' -v name="$1" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i =
   noether align positions rope.h5 --profile > profile.tsv
   [ "$(wc -l < profile.tsv)" -eq $((1 + 2 * 32)) ]
   noether align positions model.h5 | column recency | awk '{ if ($1 < -1 || $1 > 1) exit 1 }'
+  # Biases of 0.5 in each of a head's 8 components.
+  noether align positions start.h5 | column direction_norm | awk '{ if (($1 - 0.5 * sqrt(8)) ^ 2 > 1e-8) exit 1 }'
 }
 
 @test "enrich: counts that are possible, a user's classes, and only what is significant" {

@@ -48,8 +48,9 @@ void run_positions(const PositionsCommand& command, const Common& common) {
   Subject subject(command.checkpoint);
   view.check(subject);
   const architecture::Config& c = subject.config();
-  const alignment::Scores scores = alignment::position_scores(subject.model, view.directions(subject, tokens),
-                                                              alignment::embedding_of(view.embedding));
+  const at::Tensor directions = view.directions(subject, tokens);
+  const alignment::Scores scores =
+      alignment::position_scores(subject.model, directions, alignment::embedding_of(view.embedding));
 
   TextOutput output(common.output);
   const auto positions = static_cast<std::size_t>(c.context);
@@ -66,7 +67,8 @@ void run_positions(const PositionsCommand& command, const Common& common) {
                           {"last_quarter", 4},
                           {"recency", 4},
                           {"best_position"},
-                          {"amplification", 4}},
+                          {"amplification", 4},
+                          {"direction_norm"}},
                          common, output);
   for (std::int64_t layer = 0; layer < c.layers; ++layer) {
     std::vector<double> sum(positions), squares(positions), amplified(positions);
@@ -92,7 +94,8 @@ void run_positions(const PositionsCommand& command, const Common& common) {
       };
       table.row({layer, head, mean(values.begin(), values.end()), mean(values.begin(), values.begin() + quarter),
                  mean(values.end() - quarter, values.end()), alignment::pearson(place, values),
-                 std::max_element(values.begin(), values.end()) - values.begin(), gain});
+                 std::max_element(values.begin(), values.end()) - values.begin(), gain,
+                 directions[layer][head].norm().item<double>()});
     }
     if (heads == 0) continue;
     layers.push_back(layer);
