@@ -1,12 +1,16 @@
 #include "maps/diagram.h"
 
+#include "base/error.h"
 #include "base/threads.h"
-#include "maps/two_factor.h"
+#include "maps/phases.h"
+
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 
 namespace noether::maps {
 namespace {
@@ -14,33 +18,45 @@ namespace {
 /// Orbits that are stepped together: independent ones, so that the compiler takes vectors and no step waits for
 /// another.
 constexpr std::int64_t kTogether = 16;
+using Lanes = std::array<double, kTogether>;
 
-double start_of(const DiagramOptions& options, double mu) {
-  return options.start.value_or(critical_point(mu) + 1e-6); // the point itself may fall on a cycle that repels
-}
+struct Orbit {
+  const Polynomial* map;
+  double start;
+};
 
-/// Values of mu from `first`, `count` of them up to kTogether, beginning at `at`, which is where they end afterwards.
-void run(const DiagramOptions& options, std::int64_t first, std::int64_t count, std::array<double, kTogether>& at,
+/// Orbits from number `first` on, `count` of them up to kTogether.
+void run(const DiagramOptions& options, const std::vector<Orbit>& orbits, std::int64_t first, std::int64_t count,
          Diagram& out) {
-  std::array<double, kTogether> mu{};
-  std::array<bool, kTogether> gone{};
+  std::size_t terms = 1;
   for (std::int64_t i = 0; i < count; ++i)
-    mu[static_cast<std::size_t>(i)] = options.mu[static_cast<std::size_t>(first + i)];
+    terms = std::max(terms, orbits[static_cast<std::size_t>(first + i)].map->c.size());
+  std::vector<Lanes> c(terms);
+  Lanes bound{};
+  std::array<bool, kTogether> gone{};
+  Lanes at{};
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    const Orbit& orbit = orbits[static_cast<std::size_t>(first) + i];
+    for (std::size_t k = 0; k < orbit.map->c.size(); ++k) c[k][i] = orbit.map->c[k];
+    bound[i] = orbit.map->escape;
+    at[i] = orbit.start;
+  }
   const std::int64_t steps = options.transient + options.keep;
   for (std::int64_t n = 1; n <= steps; ++n) {
-    double largest = 0;
-    for (std::size_t i = 0; i < kTogether; ++i) {
-      at[i] = cubic(mu[i], at[i]);
-      largest += std::abs(at[i]); // not a number once one is
-    }
-    const bool look = !(largest <= kEscape);
-    for (std::size_t i = 0; look && i < static_cast<std::size_t>(count); ++i)
-      if (!gone[i] && !(std::abs(at[i]) <= kEscape)) {
-        gone[i] = true;
-        out.escaped[static_cast<std::size_t>(first) + i] = n;
-      }
-    for (std::size_t i = 0; look && i < kTogether; ++i)
-      if (gone[i]) at[i] = mu[i] = 0; // a fixed point, so that the others are not looked at for its sake
+    Lanes next = c[terms - 1];
+    for (std::size_t k = terms - 1; k-- > 0;)
+      for (std::size_t i = 0; i < kTogether; ++i) next[i] = next[i] * at[i] + c[k][i];
+    at = next;
+    int inside = 0;
+    for (std::size_t i = 0; i < kTogether; ++i) inside += std::abs(at[i]) <= bound[i] ? 1 : 0;
+    if (inside < kTogether)
+      for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i)
+        if (!(std::abs(at[i]) <= bound[i])) {
+          gone[i] = true;
+          out.escaped[static_cast<std::size_t>(first) + i] = n;
+          at[i] = 0; // and stays there
+          for (Lanes& row : c) row[i] = 0;
+        }
     if (n <= options.transient) continue;
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i)
       out.e[(static_cast<std::size_t>(first) + i) * static_cast<std::size_t>(options.keep) +
@@ -49,28 +65,64 @@ void run(const DiagramOptions& options, std::int64_t first, std::int64_t count, 
   }
 }
 
+/// Numbers the attractors of one mu.
+void tell_apart(const DiagramOptions& options, std::int64_t first, std::int64_t last, Diagram& out) {
+  const auto keep = static_cast<std::size_t>(options.keep);
+  const auto points = [&](std::int64_t orbit) {
+    return std::span<const double>(out.e).subspan(static_cast<std::size_t>(orbit) * keep, keep);
+  };
+  std::vector<std::int64_t> known; // the first orbit of each branch
+  for (std::int64_t orbit = first; orbit < last; ++orbit) {
+    if (out.escaped[static_cast<std::size_t>(orbit)] > 0) continue;
+    std::size_t i = 0;
+    while (i < known.size() && !one_attractor(points(known[i]), points(orbit))) ++i;
+    if (i == known.size()) known.push_back(orbit);
+    out.branch[static_cast<std::size_t>(orbit)] = static_cast<std::int64_t>(i) + 1;
+  }
+}
+
 } // namespace
 
 Diagram diagram(const DiagramOptions& options) {
-  const auto count = static_cast<std::int64_t>(options.mu.size());
   Diagram out;
+  std::vector<Polynomial> maps;
+  std::vector<Orbit> orbits;
+  for (const double mu : options.mu) maps.push_back(options.map.at(mu));
+  for (const Polynomial& map : maps) {
+    out.first.push_back(static_cast<std::int64_t>(orbits.size()));
+    for (const double start : options.starts.empty() ? critical_starts(map) : options.starts)
+      orbits.push_back({&map, start});
+  }
+  const auto count = static_cast<std::int64_t>(orbits.size());
+  out.first.push_back(count);
+  // Before the work: memory that is promised but not there would end the program in the middle of it.
+  const double needed = 8.0 * static_cast<double>(count) * static_cast<double>(options.keep),
+               there = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (needed > there)
+    throw Error("{} orbits of {} points need {:.0f} bytes of memory, and there are {:.0f}", count, options.keep, needed,
+                there);
   out.e.resize(static_cast<std::size_t>(count * options.keep));
   out.escaped.resize(static_cast<std::size_t>(count));
+  out.branch.resize(static_cast<std::size_t>(count));
   if (options.follow) {
-    std::array<double, kTogether> at{};
-    for (std::int64_t i = 0; i < count; ++i) {
-      if (i == 0 || out.escaped[static_cast<std::size_t>(i - 1)] > 0)
-        at[0] = start_of(options, options.mu[static_cast<std::size_t>(i)]);
-      run(options, i, 1, at, out);
+    for (std::size_t i = 0; i < maps.size(); ++i) {
+      const std::int64_t first = out.first[i], size = out.first[i + 1] - first;
+      for (std::int64_t j = 0; j < size; ++j) {
+        const std::int64_t before = i == 0 ? -1 : out.first[i - 1] + j;
+        if (before >= 0 && before < first && out.escaped[static_cast<std::size_t>(before)] == 0)
+          orbits[static_cast<std::size_t>(first + j)].start =
+              out.e[static_cast<std::size_t>((before + 1) * options.keep - 1)];
+      }
+      for (std::int64_t j = 0; j < size; j += kTogether)
+        run(options, orbits, first + j, std::min(kTogether, size - j), out);
     }
-    return out;
+  } else {
+    parallel_for((count + kTogether - 1) / kTogether, options.threads, [&](std::int64_t piece) {
+      run(options, orbits, piece * kTogether, std::min(kTogether, count - piece * kTogether), out);
+    });
   }
-  parallel_for((count + kTogether - 1) / kTogether, options.threads, [&](std::int64_t piece) {
-    const std::int64_t first = piece * kTogether, size = std::min(kTogether, count - first);
-    std::array<double, kTogether> at{};
-    for (std::int64_t i = 0; i < size; ++i)
-      at[static_cast<std::size_t>(i)] = start_of(options, options.mu[static_cast<std::size_t>(first + i)]);
-    run(options, first, size, at, out);
+  parallel_for(static_cast<std::int64_t>(maps.size()), options.threads, [&](std::int64_t i) {
+    tell_apart(options, out.first[static_cast<std::size_t>(i)], out.first[static_cast<std::size_t>(i) + 1], out);
   });
   return out;
 }

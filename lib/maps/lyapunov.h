@@ -1,6 +1,8 @@
 // Lyapunov exponents, with standard errors from independent blocks.
 #pragma once
 
+#include "maps/polynomial.h"
+
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -36,5 +38,9 @@ struct Lyapunov {
 /// the line (of length 2 about 0 where mu <= 0), e = 2 cos(theta) on the ellipse. The result does not depend on the
 /// threads.
 Lyapunov lyapunov(double mu, const LyapunovOptions& options);
+
+/// along: mean ln |f'(x)| of another map, over orbits from within 1e-6 of `start` (relative where that exceeds 1), so
+/// that they run on the attractor that it leads to: chaos soon parts them. There is no across: nan.
+Lyapunov lyapunov(const Polynomial& map, double start, const LyapunovOptions& options);
 
 } // namespace noether::maps

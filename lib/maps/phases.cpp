@@ -12,6 +12,9 @@
 namespace noether::maps {
 namespace {
 
+/// Of an orbit by which attractors are told apart.
+constexpr std::int64_t kPoints = 4096;
+
 constexpr std::array kNames{"monotone", "catapult", "periodic", "chaotic", "divergent", "undecided"};
 
 /// The least of F(e) / e over [-mu, 2]: no loss ever rises where it is at least -1 (it is at most 1 there, as
@@ -63,31 +66,34 @@ bool diverges(double mu) { return cubic(mu, critical_point(mu)) > 2; }
 
 std::string_view name_of(Phase phase) { return kNames[static_cast<std::size_t>(phase)]; }
 
-Attractor classify(double mu, const PhaseOptions& options) {
-  if (!(mu > 0)) throw Error("mu: expected a number above 0, found {:g}", mu);
+Attractor settle(const Polynomial& map, double start, const PhaseOptions& options, std::vector<double>* points) {
   Attractor found;
-  // A little beside the critical point, which at single values of mu falls on a cycle that repels (at mu = 2 on e = 2).
-  double e = critical_point(mu) + 1e-6;
-  for (std::int64_t i = 1; i <= options.transient; ++i) {
-    e = cubic(mu, e);
-    if (!(std::abs(e) <= kEscape)) {
-      found.phase = Phase::divergent;
-      found.escaped = i;
-      return found;
-    }
-  }
-  if (diverges(mu)) return found; // but not yet: a little above 2 that takes long
+  double e = start;
   constexpr std::int64_t kBlocks = 20;
+  const std::int64_t block = std::max<std::int64_t>(1, options.steps / kBlocks);
+  const auto diverged = [&](double at, std::int64_t step) {
+    if (!map.escaped(at)) return false;
+    found = {};
+    found.phase = Phase::divergent;
+    found.escaped = step;
+    return true;
+  };
+  if (diverged(e, 0)) return found;
+  for (std::int64_t i = 1; i <= options.transient; ++i) {
+    e = map(e);
+    if (diverged(e, i)) return found;
+  }
   std::array<double, kBlocks> sums{};
   std::vector<double> orbit;
-  const std::int64_t block = std::max<std::int64_t>(1, options.steps / kBlocks);
   double x = e;
   for (std::int64_t i = 0; i < block * kBlocks; ++i) {
     if (i <= options.longest) orbit.push_back(x);
-    sums[static_cast<std::size_t>(i / block)] += std::log(std::abs(cubic_slope(mu, x)));
-    x = cubic(mu, x);
+    if (points != nullptr && i < kPoints) points->push_back(x);
+    sums[static_cast<std::size_t>(i / block)] += map.log_slope(x);
+    x = map(x);
+    if (diverged(x, options.transient + i + 1)) return found;
   }
-  while (static_cast<std::int64_t>(orbit.size()) <= options.longest) orbit.push_back(cubic(mu, orbit.back()));
+  while (static_cast<std::int64_t>(orbit.size()) <= options.longest) orbit.push_back(map(orbit.back()));
   double mean = 0, squares = 0;
   for (double& sum : sums) mean += (sum /= static_cast<double>(block)) / kBlocks;
   for (const double sum : sums) squares += (sum - mean) * (sum - mean);
@@ -97,14 +103,77 @@ Attractor classify(double mu, const PhaseOptions& options) {
       found.period = period;
       found.e = *std::min_element(orbit.begin(), orbit.begin() + period);
       found.phase = Phase::periodic;
-      if (period == 1 && std::abs(e) <= std::sqrt(options.tolerance)) {
-        found.phase = least_ratio(mu) >= -1 ? Phase::monotone : Phase::catapult;
-        found.e = 0; // which it came near to
-      }
       return found;
     }
   found.e = e;
   if (std::isfinite(mean) && mean > 3 * std::sqrt(squares / (kBlocks - 1) / kBlocks)) found.phase = Phase::chaotic;
+  return found;
+}
+
+bool one_attractor(std::span<const double> a, std::span<const double> b) {
+  struct Set {
+    std::vector<double> sorted;
+    std::size_t period = 0; ///< 0: it does not repeat
+    double least = 0, size = 0;
+  };
+  const auto look = [](std::span<const double> points) {
+    Set set{{points.begin(), points.end()}};
+    std::sort(set.sorted.begin(), set.sorted.end());
+    set.least = set.sorted.front();
+    set.size = std::max(1.0, std::max(std::abs(set.sorted.front()), std::abs(set.sorted.back())));
+    for (std::size_t period = 1; period <= points.size() / 2 && set.period == 0; ++period) {
+      std::size_t i = 0;
+      while (i + period < points.size() && std::abs(points[i + period] - points[i]) <= 1e-6 * set.size) ++i;
+      if (i + period == points.size()) set.period = period;
+    }
+    return set;
+  };
+  const Set first = look(a), second = look(b);
+  if (first.period > 0 || second.period > 0)
+    return first.period == second.period && std::abs(first.least - second.least) <= 1e-6 * first.size;
+  const auto share = [](const Set& of, const Set& in) {
+    const double near =
+        4 * (in.sorted.back() - in.sorted.front()) / static_cast<double>(in.sorted.size()) + 1e-6 * in.size;
+    std::size_t count = 0;
+    for (const double x : of.sorted) {
+      const auto next = std::lower_bound(in.sorted.begin(), in.sorted.end(), x - near);
+      count += next != in.sorted.end() && *next <= x + near ? 1U : 0U;
+    }
+    return static_cast<double>(count) / static_cast<double>(of.sorted.size());
+  };
+  return share(first, second) >= 0.5 || share(second, first) >= 0.5;
+}
+
+std::vector<Branch> branches(const Polynomial& map, std::span<const double> starts, const PhaseOptions& options) {
+  std::vector<Branch> found;
+  std::vector<std::vector<double>> points;
+  for (const double start : starts) {
+    std::vector<double> orbit;
+    const Attractor attractor = settle(map, start, options, &orbit);
+    const bool gone = attractor.phase == Phase::divergent;
+    std::size_t i = 0;
+    while (i < found.size() &&
+           ((found[i].attractor.phase == Phase::divergent) != gone || (!gone && !one_attractor(points[i], orbit))))
+      ++i;
+    if (i == found.size()) {
+      found.push_back({attractor, 0, start});
+      points.push_back(orbit);
+    }
+    ++found[i].starts;
+  }
+  return found;
+}
+
+Attractor classify(double mu, const PhaseOptions& options) {
+  if (!(mu > 0)) throw Error("mu: expected a number above 0, found {:g}", mu);
+  const Polynomial line = balanced_line().at(mu);
+  Attractor found = settle(line, critical_starts(line).front(), options);
+  if (found.phase == Phase::divergent) return found;
+  if (diverges(mu)) return {}; // but not yet: a little above 2 that takes long
+  if (found.period == 1 && std::abs(found.e) <= std::sqrt(options.tolerance)) {
+    found.phase = least_ratio(mu) >= -1 ? Phase::monotone : Phase::catapult;
+    found.e = 0; // which it came near to
+  }
   return found;
 }
 

@@ -70,6 +70,30 @@ near() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a - b; exit !(d <= by &
   [ ! -e none.tsv ]
 }
 
+@test "--map: the cubic from text gives the same bytes; the logistic map's phases and ln 2; branches that coexist" {
+  cubic='x^3 + (mu - 2) x^2 + (1 - 2 mu) x'
+  noether bifurcate diagram --mu 1.1:2.1:300 --keep 20 > own
+  noether bifurcate diagram --map "$cubic" --mu 1.1:2.1:300 --keep 20 | sed '1s/x/e/' > text
+  cmp own text
+  noether bifurcate phases --mu 1.05:1.95:10 > own
+  noether bifurcate phases --map "$cubic" --mu 1.05:1.95:10 > text
+  [ "$(column exponent < own | xargs)" = "$(column exponent < text | xargs)" ]
+  noether bifurcate phases --map 'mu x (1 - x)' --mu 3.2:4.2:6 > table.tsv
+  [ "$(column phase < table.tsv | xargs)" = "periodic periodic chaotic chaotic chaotic divergent" ]
+  noether bifurcate lyapunov --map 'mu x (1 - x)' --mu 4 > table.tsv
+  near "$(column exponent < table.tsv)" 0.69314718 "$(column exponent_stderr < table.tsv | awk '{ print 4 * $1 }')"
+  # No mu: a Chebyshev polynomial.
+  noether bifurcate lyapunov --map '8 x^4 - 8 x^2 + 1' > table.tsv
+  near "$(column exponent < table.tsv)" 1.38629436 "$(column exponent_stderr < table.tsv | awk '{ print 4 * $1 }')"
+  noether bifurcate diagram --map 'x^3 - mu x' --mu 1.5:2.2:2 --keep 4 --picture a.png > table.tsv
+  [ "$(column branches < table.tsv | xargs)" = "1 1 1 1 2 2 2 2 2 2 2 2" ]
+  [ "$(column branch < table.tsv | xargs)" = "1 1 1 1 1 1 1 1 2 2 2 2" ]
+  noether bifurcate diagram --start 0.1 --start 0.2 --mu 1.1:2.1:50 -j 1 > one
+  noether bifurcate diagram --start 0.1 --start 0.2 --mu 1.1:2.1:50 -j 3 > three
+  cmp one three
+  [ "$(column branches < one | sort -u)" = 1 ]
+}
+
 @test "switching: larger batches escape less; the histogram adds up; the same for any number of threads" {
   options=(--nu-deviation 0.6 --batch 1 --batch 4 --orbits 2000 --steps 200 --kappa-deviation 0.1)
   noether bifurcate switching "${options[@]}" --histogram first.tsv -j 1 > one
@@ -133,6 +157,11 @@ near() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a - b; exit !(d <= by &
   check "--size: expected N or WIDTHxHEIGHT up to 1000000, found 0" basins --size 0
   check "--doublings has no effect with --mu" phases --mu 1 --doublings 3
   check "--offset has no effect without --over-mu" basins --offset 1
+  check '--map: expected a number, x, mu or ( at character 7 of "x^2 + c", found c' diagram --map 'x^2 + c' --mu 1
+  check "--mu: expected X or FIRST:LAST:COUNT, for the map has a mu in it" diagram --map 'mu x'
+  check "--mu has no effect on a map without mu in it" phases --map 'x^2 - 1' --mu 1
+  check "--on has no effect with --map" lyapunov --map 'x^2 - 1' --on balanced
+  check "--start: expected a finite number, found nan" diagram --start 0 --start nan
   run -2 --separate-stderr noether bifurcate orbit --mu nan
   [[ "$stderr" == "noether bifurcate: --mu: expected a finite number"* ]]
   run -1 --separate-stderr noether bifurcate basins --size 1000000

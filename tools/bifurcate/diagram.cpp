@@ -1,10 +1,13 @@
 // bifurcate diagram. The attractor against mu.
-#include "bifurcate/subcommands.h"
+#include "bifurcate/map_option.h"
 
+#include "base/number.h"
 #include "maps/basins.h"
 #include "maps/diagram.h"
 #include "plot/image.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -13,30 +16,39 @@ namespace noether {
 namespace {
 
 struct DiagramCommand {
+  MapOption map;
   std::string mu = "0:2:1000", e, picture;
-  double start = 0;
+  std::vector<std::string> starts;
   std::int64_t height = 800;
   maps::DiagramOptions options;
 };
 
 CLI::App* add_diagram(CLI::App& app, Common& common, DiagramCommand& command) {
-  CLI::App* diagram = app.add_subcommand("diagram", "The attractor on the balanced line against mu");
+  CLI::App* diagram =
+      app.add_subcommand("diagram", "The attractors on the balanced line, or of another map, against mu");
   diagram->footer(
       "Example: noether bifurcate diagram --mu 0.9:2:1400 --picture diagram.png -o /dev/null\n"
-      "         noether bifurcate diagram --mu 1.69:1.72:1000 --e=-1.6:-1.5 --picture window.png -o window.tsv");
+      "         noether bifurcate diagram --mu 1.69:1.72:1000 --e=-1.6:-1.5 --picture window.png -o window.tsv\n"
+      "         noether bifurcate diagram --map 'x^3 - mu x' --mu 0:3:1200 --picture pitchfork.png -o pitchfork.tsv");
+  command.map.add(*diagram);
   diagram->add_option("--mu", command.mu, "One value, or COUNT of them from FIRST to LAST")
       ->type_name("X|FIRST:LAST:COUNT")
       ->capture_default_str();
   add_count(*diagram, "--transient", command.options.transient, "Steps that are left out", 0);
   add_count(*diagram, "--keep", command.options.keep, "Steps that are kept");
-  add_real(*diagram, "--start", command.start, "The error e that an orbit begins with")
-      ->default_str("beside the cubic's critical point, which finds every attracting cycle");
+  diagram
+      ->add_option("--start", command.starts,
+                   "Where an orbit begins (its error e); may be given again, an orbit for each")
+      ->type_name("X")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->default_str("beside the map's critical points, which find every attracting cycle");
   diagram->add_flag("--follow", command.options.follow, "Begin each mu where the one before it ended");
   diagram
       ->add_option("--picture", command.picture,
                    "A PNG file: a column for each mu, darker where the orbit is more often")
       ->type_name("FILE");
-  diagram->add_option("--e", command.e, "Range of e in the picture; by default that of the orbits")
+  diagram->add_option("--e", command.e, "Range of e, or of x, in the picture; by default that of the orbits")
       ->type_name("LOW:HIGH");
   add_count(*diagram, "--height", command.height, "Rows of the picture", 2, 1 << 16);
   add_threads(*diagram, common);
@@ -45,21 +57,42 @@ CLI::App* add_diagram(CLI::App& app, Common& common, DiagramCommand& command) {
   return diagram;
 }
 
-/// A column for each mu; the shade is the logarithm of how often the orbit was in a pixel.
+/// A column for each mu; the shade is the logarithm of how often orbits were in a pixel, the colour that of the branch
+/// which was there most often: viridis for the first, then orange, red, purple, and so on from orange.
 plot::Image picture_of(const maps::Diagram& diagram, std::int64_t keep, maps::Axis axis) {
-  const std::int64_t width = static_cast<std::int64_t>(diagram.escaped.size()), height = axis.count;
-  std::vector<std::int64_t> hits(static_cast<std::size_t>(width * height));
-  for (std::size_t i = 0; i < diagram.e.size(); ++i) {
-    const double at = (diagram.e[i] - axis.low) / (axis.high - axis.low) * static_cast<double>(height);
-    if (!(at >= 0 && at < static_cast<double>(height))) continue;
-    const std::int64_t row = height - 1 - static_cast<std::int64_t>(at);
-    ++hits[static_cast<std::size_t>(row * width) + i / static_cast<std::size_t>(keep)];
+  const std::int64_t width = static_cast<std::int64_t>(diagram.first.size()) - 1, height = axis.count;
+  plot::Image image{width, height,
+                    std::vector<plot::Colour>(static_cast<std::size_t>(width * height), plot::Colour{255, 255, 255})};
+  constexpr std::array<plot::Colour, 3> kOthers{{{230, 159, 0}, {204, 51, 51}, {158, 85, 168}}};
+  for (std::int64_t x = 0; x < width; ++x) {
+    std::vector<std::vector<std::int64_t>> hits; // of each branch
+    for (std::int64_t orbit = diagram.first[static_cast<std::size_t>(x)];
+         orbit < diagram.first[static_cast<std::size_t>(x) + 1]; ++orbit) {
+      const std::int64_t branch = diagram.branch[static_cast<std::size_t>(orbit)];
+      if (branch <= static_cast<std::int64_t>(hits.size())) continue; // diverged, or drawn already
+      hits.emplace_back(static_cast<std::size_t>(height));
+      for (std::int64_t n = 0; n < keep; ++n) {
+        const double at = (diagram.e[static_cast<std::size_t>(orbit * keep + n)] - axis.low) / (axis.high - axis.low) *
+                          static_cast<double>(height);
+        if (at >= 0 && at < static_cast<double>(height)) ++hits.back()[static_cast<std::size_t>(at)];
+      }
+    }
+    for (std::int64_t y = 0; y < height; ++y) {
+      std::size_t most = 0;
+      for (std::size_t i = 0; i < hits.size(); ++i)
+        if (hits[i][static_cast<std::size_t>(y)] > hits[most][static_cast<std::size_t>(y)]) most = i;
+      const std::int64_t count = hits.empty() ? 0 : hits[most][static_cast<std::size_t>(y)];
+      if (count == 0) continue;
+      const double shade =
+          std::log1p(static_cast<double>(count)) / std::log1p(static_cast<double>(keep)); // 0 to 1, the darkest
+      plot::Colour colour = plot::viridis(0.85 * (1 - shade));
+      if (most > 0)
+        for (std::size_t i = 0; i < colour.size(); ++i)
+          colour[i] = static_cast<std::uint8_t>(
+              std::lround(kOthers[(most - 1) % kOthers.size()][i] * (0.5 + 0.5 * shade) + 255 * 0.5 * (1 - shade)));
+      image.pixels[static_cast<std::size_t>((height - 1 - y) * width + x)] = colour;
+    }
   }
-  plot::Image image{width, height, std::vector<plot::Colour>(hits.size(), plot::Colour{255, 255, 255})};
-  for (std::size_t i = 0; i < hits.size(); ++i)
-    if (hits[i] > 0)
-      image.pixels[i] =
-          plot::viridis(0.85 * (1 - std::log1p(static_cast<double>(hits[i])) / std::log1p(static_cast<double>(keep))));
   return image;
 }
 
@@ -68,9 +101,14 @@ void run_diagram(DiagramCommand& command, const CLI::App& app, const Common& com
   for (const char* option : {"--e", "--height"})
     if (command.picture.empty() && app.count(option) > 0)
       throw UsageError("{} has no effect without --picture", option);
-  options.mu = parse_values("--mu", command.mu);
+  options.map = command.map.family();
+  options.mu = parse_mu(command.mu, options.map, !command.map.given() || app.count("--mu") > 0);
   options.threads = common.thread_count();
-  if (app.count("--start") > 0) options.start = command.start;
+  for (const std::string& text : command.starts) {
+    const auto start = parse_real(text);
+    if (!start) throw UsageError("--start: expected a finite number, found {}", text);
+    options.starts.push_back(*start);
+  }
   maps::Axis axis{0, 0, command.height};
   if (!command.e.empty()) parse_interval("--e", command.e, axis);
   TextOutput output(common.output);
@@ -88,12 +126,23 @@ void run_diagram(DiagramCommand& command, const CLI::App& app, const Common& com
     }
     plot::write_png(command.picture, picture_of(found, options.keep, axis));
   }
-  TableWriter table = table_writer({{"mu", 0}, {"step"}, {"e", 0}}, common, output);
-  for (std::size_t i = 0; i < options.mu.size(); ++i)
-    for (std::int64_t n = 0; n < options.keep; ++n) {
-      const double e = found.e[i * static_cast<std::size_t>(options.keep) + static_cast<std::size_t>(n)];
-      if (!std::isnan(e)) table.row({options.mu[i], options.transient + n + 1, e});
+  TableWriter table = table_writer(
+      {{"mu", 0}, {"step"}, {command.map.given() ? "x" : "e", 0}, {"branch"}, {"branches"}}, common, output);
+  for (std::size_t i = 0; i < options.mu.size(); ++i) {
+    const auto first = static_cast<std::size_t>(found.first[i]), last = static_cast<std::size_t>(found.first[i + 1]);
+    const std::int64_t branches = first == last ? 0
+                                                : *std::max_element(found.branch.begin() + found.first[i],
+                                                                    found.branch.begin() + found.first[i + 1]);
+    std::int64_t written = 0;
+    for (std::size_t orbit = first; orbit < last; ++orbit) {
+      if (found.branch[orbit] <= written) continue; // diverged, or of an attractor whose rows are there
+      written = found.branch[orbit];
+      for (std::int64_t n = 0; n < options.keep; ++n)
+        table.row({mu_cell(options.map, options.mu[i]), options.transient + n + 1,
+                   found.e[orbit * static_cast<std::size_t>(options.keep) + static_cast<std::size_t>(n)], written,
+                   branches});
     }
+  }
   output.close();
 }
 

@@ -1,7 +1,8 @@
 // bifurcate lyapunov. Exponents of growth along and across the balanced line or the ellipse.
-#include "bifurcate/subcommands.h"
+#include "bifurcate/map_option.h"
 
 #include "maps/lyapunov.h"
+#include "maps/phases.h"
 #include "maps/two_factor.h"
 
 namespace noether {
@@ -9,17 +10,20 @@ namespace noether {
 namespace {
 
 struct LyapunovCommand {
+  MapOption map;
   std::string mu, locus = "balanced";
   maps::LyapunovOptions options;
 };
 
 CLI::App* add_lyapunov(CLI::App& app, Common& common, LyapunovCommand& command) {
-  CLI::App* lyapunov = app.add_subcommand("lyapunov", "Exponents along and across the balanced line or the ellipse");
+  CLI::App* lyapunov =
+      app.add_subcommand("lyapunov", "Exponents along and across the balanced line or the ellipse, or of another map");
   lyapunov->footer("Example: noether bifurcate lyapunov --mu 2\n"
-                   "         noether bifurcate lyapunov --mu 1:2:1000 -o exponents.tsv");
+                   "         noether bifurcate lyapunov --mu 1:2:1000 -o exponents.tsv\n"
+                   "         noether bifurcate lyapunov --map 'mu x (1 - x)' --mu 4");
+  command.map.add(*lyapunov);
   lyapunov->add_option("--mu", command.mu, "One value, or COUNT of them from FIRST to LAST")
-      ->type_name("X|FIRST:LAST:COUNT")
-      ->required();
+      ->type_name("X|FIRST:LAST:COUNT");
   add_choice(*lyapunov, "--on", command.locus, {"balanced", "ellipse"}, "Where the orbits run: a = b, or the ellipse");
   add_count(*lyapunov, "--blocks", command.options.blocks, "Orbits, each from a start of its own", 1, 1 << 20);
   add_count(*lyapunov, "--transient", command.options.transient, "Steps before the exponent is taken", 0);
@@ -31,11 +35,43 @@ CLI::App* add_lyapunov(CLI::App& app, Common& common, LyapunovCommand& command) 
   return lyapunov;
 }
 
-void run_lyapunov(LyapunovCommand& command, const Common& common) {
-  command.options.locus = maps::locus_of(command.locus);
+/// A row for each attractor that the critical points find.
+void run_map(const LyapunovCommand& command, const CLI::App& app, const Common& common) {
+  if (app.count("--on") > 0) throw UsageError("--on has no effect with --map");
+  const maps::Family family = command.map.family();
+  const std::vector<double> values = parse_mu(command.mu, family, app.count("--mu") > 0);
+  TextOutput output(common.output);
+  TableWriter table = table_writer({{"mu", 0},
+                                    {"branch"},
+                                    {"starts"},
+                                    {"phase"},
+                                    {"exponent", 9},
+                                    {"exponent_stderr", 2},
+                                    {"blocks"},
+                                    {"escaped"},
+                                    {"superstable"}},
+                                   common, output);
+  for (const double mu : values) {
+    const maps::Polynomial map = family.at(mu);
+    std::int64_t number = 0;
+    for (const maps::Branch& branch : maps::branches(map, maps::critical_starts(map), {})) {
+      const maps::Lyapunov found = maps::lyapunov(map, branch.start, command.options);
+      table.row({mu_cell(family, mu), ++number, branch.starts, std::string(maps::name_of(branch.attractor.phase)),
+                 found.along.value, found.along.standard_error, found.blocks, found.escaped, found.superstable});
+    }
+  }
+  output.close();
+}
+
+void run_lyapunov(LyapunovCommand& command, const CLI::App& app, const Common& common) {
   command.options.seed = common.seed;
   command.options.threads = common.thread_count();
-  const std::vector<double> values = parse_values("--mu", command.mu);
+  if (command.map.given()) {
+    run_map(command, app, common);
+    return;
+  }
+  command.options.locus = maps::locus_of(command.locus);
+  const std::vector<double> values = parse_mu(command.mu, maps::balanced_line(), app.count("--mu") > 0);
   const bool on_ellipse = command.options.locus == maps::Locus::ellipse;
   for (const double mu : {values.front(), values.back()})
     if (on_ellipse && !(mu > 0 && mu < 2))
@@ -66,7 +102,7 @@ void run_lyapunov(LyapunovCommand& command, const Common& common) {
 Subcommand lyapunov_subcommand(CLI::App& parent, Common& common) {
   auto command = std::make_shared<LyapunovCommand>();
   CLI::App* app = add_lyapunov(parent, common, *command);
-  return {app, [=, &common] { run_lyapunov(*command, common); }};
+  return {app, [=, &common] { run_lyapunov(*command, *app, common); }};
 }
 
 } // namespace noether

@@ -1,5 +1,5 @@
 // bifurcate phases. What training does at each mu, and the thresholds between phases.
-#include "bifurcate/subcommands.h"
+#include "bifurcate/map_option.h"
 
 #include "maps/phases.h"
 
@@ -10,8 +10,8 @@ namespace noether {
 namespace {
 
 struct PhasesCommand {
+  MapOption map;
   std::string mu;
-  bool thresholds = false;
   std::int64_t doublings = 8;
   maps::PhaseOptions options;
 };
@@ -22,7 +22,9 @@ CLI::App* add_phases(CLI::App& app, Common& common, PhasesCommand& command) {
       "Without --mu: the thresholds between phases, beside their closed forms, with the ratio of the distances\n"
       "between period doublings, which approaches Feigenbaum's 4.669.\n"
       "Example: noether bifurcate phases\n"
-      "         noether bifurcate phases --mu 0.1:2.1:201");
+      "         noether bifurcate phases --mu 0.1:2.1:201\n"
+      "         noether bifurcate phases --map 'mu x (1 - x)' --mu 2.8:4:1201");
+  command.map.add(*phases);
   phases->add_option("--mu", command.mu, "Classify these: one value, or COUNT of them from FIRST to LAST")
       ->type_name("X|FIRST:LAST:COUNT");
   add_count(*phases, "--doublings", command.doublings, "Period doublings that are looked for", 1, 12);
@@ -35,7 +37,33 @@ CLI::App* add_phases(CLI::App& app, Common& common, PhasesCommand& command) {
   return phases;
 }
 
+/// A row for each attractor that the critical points find, and one for those that diverge.
+void run_map(const PhasesCommand& command, const CLI::App& app, const Common& common) {
+  if (app.count("--doublings") > 0) throw UsageError("--doublings has no effect with --map");
+  const maps::Family family = command.map.family();
+  const std::vector<double> values = parse_mu(command.mu, family, app.count("--mu") > 0);
+  TextOutput output(common.output);
+  TableWriter table = table_writer(
+      {{"mu", 0}, {"branch"}, {"starts"}, {"phase"}, {"period"}, {"exponent"}, {"x"}, {"escaped_at"}}, common, output);
+  for (const double mu : values) {
+    const maps::Polynomial map = family.at(mu);
+    std::int64_t number = 0;
+    for (const maps::Branch& branch : maps::branches(map, maps::critical_starts(map), command.options)) {
+      const maps::Attractor& found = branch.attractor;
+      const bool gone = found.phase == maps::Phase::divergent;
+      table.row({mu_cell(family, mu), ++number, branch.starts, std::string(maps::name_of(found.phase)),
+                 found.period > 0 ? Cell(found.period) : Cell(), gone ? Cell() : Cell(found.exponent),
+                 gone ? Cell() : Cell(found.e), gone ? Cell(found.escaped) : Cell()});
+    }
+  }
+  output.close();
+}
+
 void run_phases(const PhasesCommand& command, const CLI::App& app, const Common& common) {
+  if (command.map.given()) {
+    run_map(command, app, common);
+    return;
+  }
   const std::vector<double> values = command.mu.empty() ? std::vector<double>{} : parse_values("--mu", command.mu);
   for (const char* option : {"--transient", "--steps", "--longest", "--tolerance"})
     if (values.empty() && app.count(option) > 0) throw UsageError("{} has no effect without --mu", option);
