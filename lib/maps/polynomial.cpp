@@ -92,7 +92,7 @@ private:
 
   Terms power() {
     const std::size_t place = at_;
-    const Terms base = primary();
+    Terms base = primary();
     if (!take('^')) return base;
     blanks();
     std::int64_t exponent = -1;

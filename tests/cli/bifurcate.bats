@@ -31,6 +31,25 @@ near() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a - b; exit !(d <= by &
   [ "$stderr" = "noether bifurcate: stdin: empty; give mu, a0 and b0 a line, or --mu" ]
 }
 
+@test "orbit: several prompts are one map of two means, and not with a factor for each" {
+  noether bifurcate orbit --mu 1.1 --a 0.9 --b 0.7 --steps 30 > one
+  noether bifurcate orbit --mus 0.6,1.1,1.6 --a 0.9 --b 0.7 --steps 30 > several
+  paste <(column e < one) <(column e < several) | awk '{ d = $1 - $2; if (d > 1e-12 || d < -1e-12) exit 1 }'
+  near "$(column floor < several | head -1)" 0.083333333 1e-9 # the variance of 0.6, 1.1, 1.6, halved
+  [ "$(column errors < several | head -1)" = 0.03,-0.47,-0.9700000000000001 ]
+  # Minima of all prompts: no loss is left.
+  noether bifurcate orbit --mus 0.6,1.1,1.6 --separate --a 0.9 --b 0.2 --steps 400 > separate
+  awk -v x="$(column loss < separate | tail -1)" 'BEGIN { exit !(x < 1e-20) }'
+  noether bifurcate orbit --mus 0.6,1.1 --scales 1,-2 --separate --steps 3 > scaled
+  [ -z "$(column along < scaled | head -1)" ]
+  run -2 --separate-stderr noether bifurcate orbit --mus 1,2 --scales 1
+  [ "$stderr" = "noether bifurcate: --scales: expected 2 numbers, as --mus has, found 1" ]
+  run -2 --separate-stderr noether bifurcate orbit --mu 1 --separate
+  [ "$stderr" = "noether bifurcate: --separate has no effect without --mus" ]
+  run -2 --separate-stderr noether bifurcate orbit --mus 1,,2
+  [ "$stderr" = "noether bifurcate: --mus: expected numbers with commas between them, found 1,,2" ]
+}
+
 @test "lyapunov: ln 3 at mu = 2, the ellipse's repulsion, and the same for any number of threads" {
   noether bifurcate lyapunov --mu 2 > table.tsv
   near "$(column along < table.tsv)" 1.0986123 "$(column along_stderr < table.tsv | awk '{ print 4 * $1 }')"

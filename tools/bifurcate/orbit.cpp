@@ -2,6 +2,7 @@
 #include "bifurcate/subcommands.h"
 
 #include "base/number.h"
+#include "maps/several.h"
 #include "maps/two_factor.h"
 
 #include <iostream>
@@ -14,23 +15,92 @@ namespace {
 struct OrbitCommand {
   double mu = 0.8, a = 0.5, b = 0.4;
   std::int64_t steps = 100;
+  std::string mus, scales;
+  bool separate = false;
 };
 
 CLI::App* add_orbit(CLI::App& app, Common& common, OrbitCommand& command) {
   CLI::App* orbit = app.add_subcommand("orbit", "Where a start goes, step by step");
   orbit->footer("Without --mu each line of stdin is an orbit: mu, a0 and b0.\n"
                 "Example: noether bifurcate orbit --mu 1.1 --a 0.9 --b 0.7 --steps 20\n"
-                "         seq 0.1 0.1 1.9 | sed 's/$/ 0.5 0.4/' | noether bifurcate orbit --steps 5");
+                "         seq 0.1 0.1 1.9 | sed 's/$/ 0.5 0.4/' | noether bifurcate orbit --steps 5\n"
+                "         noether bifurcate orbit --mus 0.4,0.9,1.3 --separate --a 0.5 --b 0.3");
   add_real(*orbit, "--mu", command.mu, "lr s y, what the map depends on")->default_str("");
   add_real(*orbit, "--a", command.a, "Start of the first factor");
   add_real(*orbit, "--b", command.b, "Start of the second");
+  orbit->add_option("--mus", command.mus, "Several prompts at once: lr s y of each")->type_name("X,X,...");
+  orbit->add_option("--scales", command.scales, "Of --mus: s of each in some unit; by default 1 of all")
+      ->type_name("X,X,...");
+  orbit->add_flag("--separate", command.separate, "Of --mus: a second factor b for each prompt, not one for all");
   add_count(*orbit, "--steps", command.steps, "Steps; an orbit that diverges ends earlier");
   add_json(*orbit, common);
   add_output(*orbit, common, "Where the table goes");
   return orbit;
 }
 
+std::vector<double> parse_list(const std::string& option, const std::string& text) {
+  std::vector<double> values;
+  std::stringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');) {
+    const auto value = parse_real(part);
+    if (!value) throw UsageError("{}: expected numbers with commas between them, found {}", option, text);
+    values.push_back(*value);
+  }
+  return values;
+}
+
+/// Several prompts: of one pair of factors the effective map, of separate ones their own.
+void run_prompts(const OrbitCommand& command, const CLI::App& app, const Common& common) {
+  if (app.count("--mu") > 0) throw UsageError("--mu has no effect with --mus");
+  maps::Prompts prompts{parse_list("--mus", command.mus), parse_list("--scales", command.scales)};
+  const bool scaled = !command.scales.empty();
+  if (!scaled) prompts.scales.assign(prompts.mus.size(), 1);
+  if (prompts.scales.size() != prompts.mus.size())
+    throw UsageError("--scales: expected {} numbers, as --mus has, found {}", prompts.mus.size(),
+                     prompts.scales.size());
+  for (const double scale : prompts.scales)
+    if (scale == 0) throw UsageError("--scales: expected numbers other than 0, found {}", command.scales);
+  TextOutput output(common.output);
+  if (command.separate) {
+    TableWriter table =
+        table_writer({{"mu", 0}, {"step"}, {"a", 0}, {"b", 0}, {"along", 0}, {"beside", 0}, {"loss", 0}, {"errors", 0}},
+                     common, output);
+    maps::Separate state{command.a, std::vector<double>(prompts.mus.size(), command.b)};
+    for (std::int64_t n = 0; n <= command.steps; ++n) {
+      const maps::Parts parts = maps::parts_of(prompts, state);
+      const std::vector<double> errors = maps::errors(prompts, state);
+      const auto known = [&](double value) { return scaled ? Cell() : Cell(value); };
+      table.row({known(parts.length), n, state.a, state.b, known(parts.along), known(parts.beside),
+                 maps::loss_of(errors), errors});
+      bool gone = false;
+      for (const double b : state.b) gone = gone || maps::escaped({state.a, b});
+      if (gone) break;
+      maps::step(prompts, state);
+    }
+  } else {
+    TableWriter table = table_writer(
+        {{"mu", 0}, {"step"}, {"a", 0}, {"b", 0}, {"e", 0}, {"w", 0}, {"loss", 0}, {"floor", 0}, {"errors", 0}}, common,
+        output);
+    const maps::Shared shared = maps::shared(prompts);
+    maps::Point p{command.a, command.b};
+    for (std::int64_t n = 0; n <= command.steps; ++n) {
+      const std::vector<double> errors = maps::errors(prompts, shared, p);
+      table.row({shared.mu, n, p.a, p.b, maps::error_of(shared.mu, p), maps::imbalance_of(p), maps::loss_of(errors),
+                 shared.floor, errors});
+      if (maps::escaped(p)) break;
+      maps::step(p.a, p.b, shared.mu);
+    }
+  }
+  output.close();
+}
+
 void run_orbit(const OrbitCommand& command, const CLI::App& app, const Common& common) {
+  for (const char* option : {"--scales", "--separate"})
+    if (command.mus.empty() && app.count(option) > 0) throw UsageError("{} has no effect without --mus", option);
+  if (!command.mus.empty()) {
+    run_prompts(command, app, common);
+    return;
+  }
   TextOutput output(common.output);
   std::optional<TableWriter> table;
   const auto follow = [&](std::int64_t number, double mu, maps::Point p) {

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "maps/several.h"
 #include "store/scratch.h"
 #include "store/stream.h"
 
@@ -142,6 +143,33 @@ TEST(LinearTransformer, FollowsTheTwoFactorMap) {
     }
     EXPECT_GE(close, 5);
     EXPECT_LT(n, 100);
+  }
+}
+
+// Several prompts of one x each, whose s is x_q x y: mus = lr s target, scales = s.
+TEST(LinearTransformer, FollowsSeveralPromptsOneByOne) {
+  const std::vector<double> s{1, 2, -0.5}, target{0.4, 0.9, 1.3};
+  const double lr = 0.31;
+  Prompts prompts{.count = 3, .pairs = 1, .dimension = 1};
+  maps::Prompts several{{}, s};
+  for (std::size_t i = 0; i < 3; ++i) {
+    prompts.x.insert(prompts.x.end(), {s[i], 1});
+    prompts.y.insert(prompts.y.end(), {1, target[i]});
+    several.mus.push_back(lr * s[i] * target[i]);
+  }
+  const Regression regression(prompts);
+  const maps::Shared shared = maps::shared(several);
+  EXPECT_NEAR(shared.mu, lr * regression.moments().nu, 1e-15);
+  EXPECT_NEAR(shared.floor, lr * lr * regression.moments().floor, 1e-15);
+  LinearTransformer model = start({.dimension = 1, .value = 0.9, .key_query = 0.7}), gradient;
+  maps::Point p{std::sqrt(lr * shared.kappa) * 0.9, std::sqrt(lr * shared.kappa) * 0.7};
+  for (int n = 0; n < 300; ++n) {
+    const std::vector<double> off = maps::errors(several, shared, p);
+    for (std::size_t i = 0; i < 3; ++i)
+      EXPECT_NEAR(off[i], lr * (regression.prediction(model, static_cast<std::int64_t>(i)) - target[i]), 1e-12);
+    EXPECT_NEAR(maps::loss_of(off), lr * lr * regression.loss(model, {}, gradient), 1e-12);
+    descend(regression, model, lr);
+    maps::step(p.a, p.b, shared.mu);
   }
 }
 
