@@ -73,6 +73,26 @@ near() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a - b; exit !(d <= by &
   [ "$(noether bifurcate phases --mu 1.25 | column period)" = 4 ]
 }
 
+@test "phases: periodic windows, and the doublings of another map" {
+  noether bifurcate phases --windows --longest 3 > table.tsv
+  # The widest, as intervals of one period show them.
+  grep -P '^3\t\ttangent\t1\.4504' table.tsv
+  grep -P '^2\t\ttangent\t1\.828' table.tsv
+  noether bifurcate phases --windows --map 'mu x (1 - x)' --mu 3.5:4 --longest 5 -j 1 > one
+  noether bifurcate phases --windows --map 'mu x (1 - x)' --mu 3.5:4 --longest 5 -j 3 > three
+  cmp one three
+  [ "$(column period < one | xargs)" = "5 3 5 4 5" ]
+  near "$(column opens < one | sed -n 2p)" 3.82842712474619 1e-11
+  noether bifurcate phases --map 'mu x (1 - x)' --mu 2.8:4 --doublings 7 > table.tsv
+  near "$(column mu < table.tsv | sed -n 1p)" 3 1e-9
+  near "$(column mu < table.tsv | sed -n 2p)" 3.44948974278318 1e-9
+  near "$(column ratio < table.tsv | tail -1)" 4.669 0.002
+  # A cycle through a critical point: -inf.
+  [ "$(noether bifurcate phases --mu 0.5 | column exponent)" = -inf ]
+  [ "$(noether bifurcate phases --map 'mu x (1 - x)' --mu 2 | column exponent)" = -inf ]
+  [ "$(noether bifurcate lyapunov --map 'mu x (1 - x)' --mu 2 | column superstable)" = 32 ]
+}
+
 @test "diagram: the kept steps of each mu, none where it diverges, and a picture of the size asked for" {
   noether bifurcate diagram --mu 1.1:2.1:11 --keep 3 --picture a.png --height 50 > table.tsv
   [ "$(column mu < table.tsv | sort -u | wc -l)" = 10 ] # not 2.1
@@ -179,6 +199,11 @@ near() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a - b; exit !(d <= by &
   check '--map: expected a number, x, mu or ( at character 7 of "x^2 + c", found c' diagram --map 'x^2 + c' --mu 1
   check "--mu: expected X or FIRST:LAST:COUNT, for the map has a mu in it" diagram --map 'mu x'
   check "--mu has no effect on a map without mu in it" phases --map 'x^2 - 1' --mu 1
+  check "--windows: expected --mu LOW:HIGH beside --map" phases --map 'mu x' --windows
+  check "--windows has no effect on a map without mu in it" phases --map 'x^2 - 1' --windows
+  check "--longest: expected 2 to 32 with --windows, found 64" phases --windows --longest 64
+  check "--steps has no effect with --windows" phases --windows --steps 64
+  check "--doublings: expected --mu LOW:HIGH and a --map with mu in it" phases --map 'mu x' --doublings 3
   check "--on has no effect with --map" lyapunov --map 'x^2 - 1' --on balanced
   check "--start: expected a finite number, found nan" diagram --start 0 --start nan
   run -2 --separate-stderr noether bifurcate orbit --mu nan

@@ -2,6 +2,7 @@
 #include "bifurcate/map_option.h"
 
 #include "maps/phases.h"
+#include "maps/windows.h"
 
 #include <cmath>
 
@@ -13,6 +14,7 @@ struct PhasesCommand {
   MapOption map;
   std::string mu;
   std::int64_t doublings = 8;
+  bool windows = false;
   maps::PhaseOptions options;
 };
 
@@ -23,23 +25,103 @@ CLI::App* add_phases(CLI::App& app, Common& common, PhasesCommand& command) {
       "between period doublings, which approaches Feigenbaum's 4.669.\n"
       "Example: noether bifurcate phases\n"
       "         noether bifurcate phases --mu 0.1:2.1:201\n"
-      "         noether bifurcate phases --map 'mu x (1 - x)' --mu 2.8:4:1201");
+      "         noether bifurcate phases --windows\n"
+      "         noether bifurcate phases --map 'mu x (1 - x)' --mu 2.8:4:1201\n"
+      "         noether bifurcate phases --map 'mu x (1 - x)' --mu 2.8:4 --doublings 8");
   command.map.add(*phases);
   phases->add_option("--mu", command.mu, "Classify these: one value, or COUNT of them from FIRST to LAST")
       ->type_name("X|FIRST:LAST:COUNT");
-  add_count(*phases, "--doublings", command.doublings, "Period doublings that are looked for", 1, 12);
+  add_count(*phases, "--doublings", command.doublings,
+            "Period doublings that are looked for; of a --map those of the cycle at the low end of --mu LOW:HIGH", 1,
+            12);
+  phases->add_flag("--windows", command.windows,
+                   "The periodic windows in --mu LOW:HIGH (1.24:2 by default), up to --longest (8 by default)");
   add_count(*phases, "--transient", command.options.transient, "Steps before an attractor is looked for");
   add_count(*phases, "--steps", command.options.steps, "Steps of the exponent");
   add_count(*phases, "--longest", command.options.longest, "Longest period that is looked for", 1, 1 << 16);
   add_real(*phases, "--tolerance", command.options.tolerance, "Within which a cycle must close", 0, 1, true);
+  add_threads(*phases, common);
   add_json(*phases, common);
   add_output(*phases, common, "Where the table goes");
   return phases;
 }
 
+/// LOW:HIGH, or LOW:HIGH:COUNT for as many steps of a search.
+void parse_range(const std::string& text, maps::WindowOptions& options) {
+  const std::size_t first = text.find(':');
+  if (first != std::string::npos && text.find(':', first + 1) != std::string::npos) {
+    const std::vector<double> values = parse_values("--mu", text);
+    options.low = values.front();
+    options.high = values.back();
+    options.count = static_cast<std::int64_t>(values.size()) - 1;
+    return;
+  }
+  maps::Axis axis;
+  parse_interval("--mu", text, axis);
+  options.low = axis.low;
+  options.high = axis.high;
+}
+
+/// Options that say something of attractors at single values of mu alone.
+void refuse(const CLI::App& app, std::initializer_list<const char*> options, const std::string& with) {
+  for (const char* option : options)
+    if (app.count(option) > 0) throw UsageError("{} has no effect {}", option, with);
+}
+
+void run_windows(const PhasesCommand& command, const CLI::App& app, const Common& common) {
+  refuse(app, {"--doublings", "--transient", "--steps", "--tolerance"}, "with --windows");
+  const maps::Family family = command.map.family();
+  if (!family.has_mu()) throw UsageError("--windows has no effect on a map without mu in it");
+  if (command.map.given() && command.mu.empty()) throw UsageError("--windows: expected --mu LOW:HIGH beside --map");
+  maps::WindowOptions options{.low = 1.24, .high = 2, .count = 20000, .threads = common.thread_count()};
+  if (!command.mu.empty()) parse_range(command.mu, options);
+  if (app.count("--longest") > 0) options.longest = command.options.longest;
+  if (options.longest < 2 || options.longest > 32)
+    throw UsageError("--longest: expected 2 to 32 with --windows, found {}", options.longest);
+  TextOutput output(common.output);
+  TableWriter table = table_writer({{"period"},
+                                    {"within"},
+                                    {"opening"},
+                                    {"opens", 13},
+                                    {"superstable", 13},
+                                    {"doubles", 13},
+                                    {"accumulates", 13},
+                                    {"accumulates_error", 2},
+                                    {"closing"},
+                                    {"closes", 13},
+                                    {"width"}},
+                                   common, output);
+  const auto known = [](const std::optional<double>& value) { return value ? Cell(*value) : Cell(); };
+  for (const maps::Window& window : maps::windows(family, options))
+    table.row({window.period, window.within > 0 ? Cell(window.within) : Cell(), "tangent", window.opens,
+               window.superstable, window.doubles, known(window.accumulates), known(window.accumulates_error),
+               window.closes ? Cell("crisis") : Cell(), known(window.closes),
+               window.closes ? Cell(std::abs(*window.closes - window.opens)) : Cell()});
+  output.close();
+}
+
+void run_doublings(const PhasesCommand& command, const CLI::App& app, const Common& common) {
+  refuse(app, {"--transient", "--steps", "--longest", "--tolerance"}, "with --doublings");
+  const maps::Family family = command.map.family();
+  if (command.mu.empty() || !family.has_mu())
+    throw UsageError("--doublings: expected --mu LOW:HIGH and a --map with mu in it");
+  maps::WindowOptions range;
+  parse_range(command.mu, range);
+  TextOutput output(common.output);
+  TableWriter table = table_writer({{"from"}, {"to"}, {"mu", 14}, {"ratio", 7}}, common, output);
+  const std::vector<maps::Doubling> found = maps::doublings(family, range.low, range.high, command.doublings);
+  for (std::size_t i = 0; i < found.size(); ++i)
+    table.row({fmt::format("period {}", found[i].period), fmt::format("period {}", 2 * found[i].period), found[i].mu,
+               i >= 2 ? Cell((found[i - 1].mu - found[i - 2].mu) / (found[i].mu - found[i - 1].mu)) : Cell()});
+  output.close();
+}
+
 /// A row for each attractor that the critical points find, and one for those that diverge.
 void run_map(const PhasesCommand& command, const CLI::App& app, const Common& common) {
-  if (app.count("--doublings") > 0) throw UsageError("--doublings has no effect with --map");
+  if (app.count("--doublings") > 0) {
+    run_doublings(command, app, common);
+    return;
+  }
   const maps::Family family = command.map.family();
   const std::vector<double> values = parse_mu(command.mu, family, app.count("--mu") > 0);
   TextOutput output(common.output);
@@ -60,6 +142,10 @@ void run_map(const PhasesCommand& command, const CLI::App& app, const Common& co
 }
 
 void run_phases(const PhasesCommand& command, const CLI::App& app, const Common& common) {
+  if (command.windows) {
+    run_windows(command, app, common);
+    return;
+  }
   if (command.map.given()) {
     run_map(command, app, common);
     return;

@@ -60,8 +60,6 @@ $(OUT)/thresholds.tsv: | $(OUT)
 	$(bifurcate) phases -o $@
 $(OUT)/phases.tsv: | $(OUT)
 	$(bifurcate) phases --mu 0.01:2.1:210 -o $@
-$(OUT)/fine.tsv: | $(OUT)
-	$(bifurcate) phases --mu 1.24:2:7601 --transient 5000 --steps 2000 -o $@
 $(OUT)/exponents.tsv: | $(OUT)
 	$(bifurcate) lyapunov --mu 0.005:2:400 -j $(THREADS) -o $@
 $(OUT)/exponents-at-2.tsv: | $(OUT)
@@ -71,11 +69,8 @@ $(OUT)/diagram.tsv: | $(OUT)
 $(OUT)/window.tsv: | $(OUT)
 	$(bifurcate) diagram --mu 1.44:1.48:1401 --transient 5000 --keep 100 -j $(THREADS) -o $@
 
-# Intervals of one period among what is chaotic: the periodic windows, the widest first.
-$(OUT)/windows.tsv: $(OUT)/fine.tsv
-	awk -F '	' -v OFS='	' 'function close_window() { if (period && n > 1) print period, first, last, last - first } \
-	  NR > 1 { p = $$2 == "periodic" ? $$3 : 0; if (p != period) { close_window(); period = p; n = 0; first = $$1 } last = $$1; ++n } \
-	  END { close_window() }' $< | sort -t '	' -k 4,4gr | (printf 'period\tfrom\tto\twidth\n'; cat) > $@
+$(OUT)/windows.tsv: | $(OUT)
+	$(bifurcate) phases --windows -j $(THREADS) -o $@
 
 # Section 2: at an imbalance w0 the error beside the zero-error curve is multiplied by 1 - 2 mu - w0^2; where that is -1 it stops shrinking.
 $(OUT)/stable.tsv: | $(OUT)
