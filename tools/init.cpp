@@ -230,6 +230,15 @@ int main(int argc, char** argv) {
       add_real(app, "--rope-fraction", rope_fraction, "Part of a head that is rotated", 0, 1, true)->group(parts);
   auto* base_option =
       add_real(app, "--rope-base", rope_base, "Base of the rotations' wavelengths", 1, 1e12)->group(parts);
+  RopeScaling scaling;
+  auto* factor_option =
+      add_real(app, "--rope-factor", scaling.factor,
+               "So many times longer wavelengths, for contexts longer than a model was trained with", 0, 1e6, true)
+          ->group(parts);
+  auto* original_option = add_count(app, "--rope-original", scaling.original_context,
+                                    "with --rope-factor: of long wavelengths only, as Llama 3.1 after a context of N")
+                              ->default_str("")
+                              ->group(parts);
   for (CLI::Option* option : {position_option, activation_option, norm_option}) option->default_str("");
 
   const std::string breaking = "Symmetry breaking (arXiv 2601.22257)";
@@ -237,10 +246,10 @@ int main(int argc, char** argv) {
       add_choice(app, "--break", symmetry_break, break_names(), "Which projections get unlearned random biases")
           ->default_str("none")
           ->group(breaking);
-  std::vector<Refinement> refinements{{fraction_option, has_rope, "--position rope"},
-                                      {base_option, has_rope, "--position rope"},
-                                      {per_token_option, has_experts, "--experts"},
-                                      {balance_option, has_experts, "--experts"}};
+  std::vector<Refinement> refinements{
+      {fraction_option, has_rope, "--position rope"}, {base_option, has_rope, "--position rope"},
+      {factor_option, has_rope, "--position rope"},   {original_option, has_rope, "--position rope"},
+      {per_token_option, has_experts, "--experts"},   {balance_option, has_experts, "--experts"}};
   struct BiasOption {
     const char *name, *help;
     BiasDistribution Config::*distribution;
@@ -325,6 +334,9 @@ int main(int argc, char** argv) {
     if (balance_option->count() > 0) config.balance_loss = balance_loss;
     if (fraction_option->count() > 0) config.rope_fraction = rope_fraction;
     if (base_option->count() > 0) config.rope_base = rope_base;
+    if (factor_option->count() > 0) config.rope_scaling = scaling;
+    if (original_option->count() > 0 && factor_option->count() == 0)
+      throw UsageError("--rope-original has no effect without --rope-factor");
     if (break_option->count() > 0) config.symmetry_break = break_of(symmetry_break);
     for (const BiasOption& bias : bias_options)
       if (!bias.given.empty()) config.*bias.distribution.*bias.values = parse_components(bias.name, bias.given);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 #include <utility>
 
@@ -110,6 +111,16 @@ BiasDistribution bias_from(Fields fields) {
   return bias;
 }
 
+RopeScaling scaling_from(Fields fields) {
+  RopeScaling scaling{.factor = fields.real("factor"), .original_context = fields.count("original_context")};
+  if (scaling.original_context > 0) {
+    scaling.low = fields.real("low");
+    scaling.high = fields.real("high");
+  }
+  fields.finish();
+  return scaling;
+}
+
 double component_of(const std::vector<double>& values, std::int64_t component, std::int64_t head_width,
                     std::int64_t head) {
   const auto size = static_cast<std::int64_t>(values.size());
@@ -167,6 +178,19 @@ std::array<std::int64_t, 2> Parameter::matrix_shape() const {
 }
 bool Parameter::has_vocabulary_rows() const { return name == "embedding/tokens" || name == "head/W_U"; }
 
+std::vector<double> Config::rope_frequencies() const {
+  std::vector<double> frequencies;
+  for (std::int64_t i = 0; i < rotated() / 2; ++i) {
+    double& frequency = frequencies.emplace_back(
+        std::exp(-2 * static_cast<double>(i) / static_cast<double>(rotated()) * std::log(rope_base)));
+    // How much of it is kept: all of what turns `high` times within the original context, none below `low`.
+    const double turns = static_cast<double>(rope_scaling.original_context) * frequency / (2 * std::numbers::pi);
+    const double kept = std::clamp((turns - rope_scaling.low) / (rope_scaling.high - rope_scaling.low), 0.0, 1.0);
+    frequency *= kept + (1 - kept) / rope_scaling.factor;
+  }
+  return frequencies;
+}
+
 std::int64_t Config::rotated() const {
   if (position != Position::rope) return 0;
   return 2 * static_cast<std::int64_t>(std::floor(rope_fraction * static_cast<double>(head_width) / 2));
@@ -188,6 +212,11 @@ void validate(const Config& config) {
                      config.head_width);
   if (!(config.rope_base > 0))
     throw UsageError("--rope-base: expected a positive number, found {:g}", config.rope_base);
+  if (const RopeScaling& scaling = config.rope_scaling;
+      !(scaling.factor > 0 && scaling.original_context >= 0 && scaling.low > 0 && scaling.high > scaling.low))
+    throw UsageError(
+        "the rotations' scaling: expected a positive factor, and low below high, found {:g}, {:g} and {:g}",
+        scaling.factor, scaling.low, scaling.high);
   if (!(config.norm_epsilon > 0))
     throw UsageError("--norm-epsilon: expected a positive number, found {:g}", config.norm_epsilon);
   if (config.experts > 0 && (config.experts_per_token < 1 || config.experts_per_token > config.experts))
@@ -223,6 +252,10 @@ nlohmann::ordered_json to_json(const Config& config) {
   if (config.position == Position::rope) {
     json["rope_fraction"] = config.rope_fraction;
     json["rope_base"] = config.rope_base;
+    if (const RopeScaling& scaling = config.rope_scaling; scaling.factor != 1) {
+      json["rope_scaling"] = {{"factor", scaling.factor}, {"original_context", scaling.original_context}};
+      if (scaling.original_context > 0) json["rope_scaling"].update({{"low", scaling.low}, {"high", scaling.high}});
+    }
   }
   if (config.experts > 0) {
     json["experts"] = config.experts;
@@ -266,6 +299,7 @@ Config config_from_json(std::string_view text, const std::string& name) try {
   if (config.position == Position::rope) {
     config.rope_fraction = fields.real("rope_fraction");
     config.rope_base = fields.real("rope_base");
+    if (fields.has("rope_scaling")) config.rope_scaling = scaling_from(fields.object("rope_scaling"));
   }
   if (fields.has("experts")) {
     config.experts = fields.positive("experts");

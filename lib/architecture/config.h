@@ -42,6 +42,16 @@ struct BiasDistribution {
   double deviation(std::int64_t component, std::int64_t head_width, std::int64_t head = 0) const;
 };
 
+/// How rotations are slowed down for contexts beyond those of the first training: `factor` times longer wavelengths.
+/// original_context 0: of all (position interpolation, arXiv 2306.15595). Otherwise those of more than original_context
+/// / low tokens, and none of those of less than original_context / high; between these a share of the frequency that
+/// rises evenly with it (Llama 3.1's published rule).
+struct RopeScaling {
+  double factor = 1; ///< 1: none
+  std::int64_t original_context = 0;
+  double low = 1, high = 4;
+};
+
 /// A decoder-only transformer, pre-norm: x += attention(norm(x)); x += mlp(norm(x)).
 struct Config {
   std::string family = "gpt2"; ///< the name of what it was made as; what it computes is said by the fields below
@@ -59,6 +69,7 @@ struct Config {
   bool tied_head = true;              ///< the head is the token embedding
   Position position = Position::learned;
   double rope_fraction = 1, rope_base = 10000; ///< the part of each head's components that is rotated
+  RopeScaling rope_scaling;
   Break symmetry_break = Break::none;
   BiasDistribution q_bias{{0.5}, {0.05, 0.15}}, k_bias, v_bias;
   BiasPer bias_per = BiasPer::layer;
@@ -77,6 +88,8 @@ struct Config {
   std::int64_t bias_heads(Break projection) const {
     return bias_per == BiasPer::layer ? 1 : projection == Break::q ? heads : kv_heads;
   }
+  /// Radians a token of each pair that is rotated: [rotated() / 2], the fastest first.
+  std::vector<double> rope_frequencies() const;
   /// Components of a head that are rotated: rope_fraction of them, an even number; 0 without RoPE.
   std::int64_t rotated() const;
 };

@@ -170,14 +170,24 @@ void place_llama(Source& source, const Config& c, const std::string& body, const
   source.place_head(fmt::format("{}.weight", names.head), fmt::format("{}{}.weight", body, names.embedding), c);
 }
 
+RopeScaling scaling_of(const Settings& rope) {
+  const std::string type = rope.word({"rope_type", "type"}, "default");
+  if (type == "default") return {};
+  if (type != "linear" && type != "llama3")
+    rope.unfit({"rope_type"}, "default, linear or llama3", rope.find({"rope_type", "type"}));
+  RopeScaling scaling{.factor = rope.real({"factor"}, 0)};
+  if (type == "linear") return scaling;
+  scaling.original_context = rope.count({"original_max_position_embeddings"});
+  scaling.low = rope.real({"low_freq_factor"}, 0);
+  scaling.high = rope.real({"high_freq_factor"}, 0);
+  return scaling;
+}
+
 Checkpoint hugging_face_llama(const ForeignModel& model, const std::string& prefix, const std::string& body) {
   const Settings settings = settings_of(model, "config.json"), rope = settings.below("rope_parameters"),
                  scaling = settings.below("rope_scaling");
   if (settings.word({"model_type"}, "llama") != "llama")
     settings.unfit({"model_type"}, "llama", settings.find({"model_type"}));
-  for (const Settings& part : {rope, scaling})
-    if (part.word({"rope_type", "type"}, "default") != "default")
-      part.unfit({"rope_type"}, "default", part.find({"rope_type", "type"}));
   for (const Settings& part : {settings, rope})
     if (part.real({"partial_rotary_factor"}, 1) != 1)
       part.unfit({"partial_rotary_factor"}, "1", part.find({"partial_rotary_factor"}));
@@ -194,6 +204,8 @@ Checkpoint hugging_face_llama(const ForeignModel& model, const std::string& pref
   c.vocab_size = settings.count({"vocab_size"});
   c.norm_epsilon = settings.real({"rms_norm_eps"}, 1e-6);
   c.rope_base = rope.real({"rope_theta"}, settings.real({"rope_theta"}, 10000));
+  for (const Settings& part : {rope, scaling})
+    if (part.find({"rope_type", "type"}) != nullptr) c.rope_scaling = scaling_of(part);
   c.activation = activation_from(settings, {"hidden_act"}, "silu");
   c.tied_head = settings.flag({"tie_word_embeddings"}, false);
   c.biases = settings.flag({"attention_bias"}, false);
@@ -210,7 +222,6 @@ Checkpoint hugging_face_llama(const ForeignModel& model, const std::string& pref
 
 Checkpoint meta_llama(const ForeignModel& model, const std::string& prefix) {
   const Settings settings = settings_of(model, "params.json");
-  settings.must("use_scaled_rope", false);
   Source source(model, prefix);
   Config c = llama_config();
   c.layers = settings.count({"n_layers"});
@@ -224,6 +235,9 @@ Checkpoint meta_llama(const ForeignModel& model, const std::string& prefix) {
   c.context = settings.count_if({"max_seq_len"}).value_or(source.has(mask) ? source.shape(mask, 4)[3] : 2048);
   c.norm_epsilon = settings.real({"norm_eps"}, 1e-5);
   c.rope_base = settings.real({"rope_theta"}, 10000);
+  // What Llama 3.1's program takes where its settings say no more.
+  if (settings.flag({"use_scaled_rope"}, false))
+    c.rope_scaling = {.factor = settings.real({"rope_scaling_factor"}, 8), .original_context = 8192};
   c.tied_head = !source.has("output.weight");
   expect_layers(source, c);
   if (c.head_width % 2 != 0)

@@ -68,12 +68,10 @@ struct Rotation {
   at::Tensor cosine, sine;
 };
 Rotation rotation(const Config& config, std::int64_t begin, std::int64_t count, const at::TensorOptions& options) {
-  const std::int64_t half = config.rotated() / 2;
-  const at::Tensor exponent =
-      at::arange(half, options.dtype(at::kDouble)).mul(-2.0 / static_cast<double>(config.rotated()));
-  const at::Tensor angle =
+  std::vector<double> frequencies = config.rope_frequencies();
+  const at::Tensor angle = // in double: far positions keep their angle
       at::outer(at::arange(begin, begin + count, options.dtype(at::kDouble)),
-                exponent.mul(std::log(config.rope_base)).exp()); // in double: far positions keep their angle
+                at::from_blob(frequencies.data(), {std::ssize(frequencies)}, at::kDouble));
   return {angle.cos().to(options), angle.sin().to(options)};
 }
 

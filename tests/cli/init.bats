@@ -146,7 +146,7 @@ small=(--layers 1 --heads 1 --width 8 --context 8 --vocab-size 16)
   check "cut.safetensors: cut short: its header has 255 bytes, and 5 are there" cut.safetensors
   check "$golden/views.pt: none of the models that are known: GPT-2 or Llama of Hugging Face, Llama of Meta, or the symmetry-breaking authors' (its first tensor is list.0)" "$golden/views.pt"
   mkdir empty
-  check "empty: a folder without model.safetensors, pytorch_model.bin, consolidated.00.pth" empty
+  check "empty: a folder without model.safetensors, pytorch_model.bin, consolidated.00.pth, model.safetensors.index.json, pytorch_model.bin.index.json" empty
   run -2 --separate-stderr noether init from "$golden/authors.pt" --heads 4 -o none.h5
   [ "$stderr" = "noether init: $golden/authors.pt: --heads 4, and the file says 2" ]
 }

@@ -1,4 +1,5 @@
 #include "formats/model_files.h"
+#include "formats/safetensors.h"
 
 #include "formats/foreign.h"
 #include "formats/model_layouts.h"
@@ -225,10 +226,13 @@ TEST(LoadModel, LlamaOfOtherKindsIsRefused) {
   };
   const std::string config = scratch / "config.json";
   EXPECT_EQ(says("model_type", "mistral"), config + ": model_type: expected llama, found \"mistral\"");
-  EXPECT_EQ(says("rope_scaling", {{"type", "linear"}, {"factor", 2}}),
-            config + ": rope_scaling: rope_type: expected default, found \"linear\"");
-  EXPECT_EQ(says("rope_parameters", {{"rope_type", "llama3"}}),
-            config + ": rope_parameters: rope_type: expected default, found \"llama3\"");
+  EXPECT_EQ(says("rope_scaling", {{"type", "yarn"}, {"factor", 2}}),
+            config + ": rope_scaling: rope_type: expected default, linear or llama3, found \"yarn\"");
+  EXPECT_EQ(says("rope_parameters", {{"rope_type", "llama3"}, {"factor", 8}}),
+            config + ": rope_parameters: original_max_position_embeddings: expected a whole number, found none");
+  EXPECT_EQ(says("rope_scaling", {{"type", "linear"}, {"factor", -2}}),
+            scratch / "model.safetensors" + ": the rotations' scaling: expected a positive factor, and low below high, "
+                                            "found -2, 1 and 4");
   EXPECT_EQ(says("mlp_bias", true), config + ": mlp_bias: expected the same as attention_bias, found true");
   EXPECT_EQ(says("tie_word_embeddings", true), scratch / "model.safetensors" +
                                                    ": lm_head.weight differs from model.embed_tokens.weight, which its "
@@ -236,13 +240,65 @@ TEST(LoadModel, LlamaOfOtherKindsIsRefused) {
   EXPECT_EQ(says("rope_parameters", nullptr), "") << "10000 is what is left out";
 }
 
+// A file of llama-tiny-gqa, cut in two by tensors.
+TEST(LoadModel, SeveralFilesAreOneModel) {
+  if (no_shared()) GTEST_SKIP() << "skipped: no ../shared";
+  const std::string folder = kData + "golden/llama-tiny-gqa/", bytes = store::slurp(folder + "model.safetensors");
+  const Tensors tensors = parse_safetensors(bytes, "whole");
+  const Scratch scratch;
+  std::filesystem::create_symlink(folder + "config.json", scratch / "config.json");
+  json headers[2], map;
+  std::string data[2];
+  const std::string names[2] = {"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"};
+  std::size_t number = 0;
+  for (const auto& [name, tensor] : tensors) {
+    const std::size_t part = number++ % 2, length = static_cast<std::size_t>(*count_of(tensor.shape) * 4);
+    headers[part][name] = {
+        {"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {data[part].size(), data[part].size() + length}}};
+    data[part].append(tensor.data, length);
+    map[name] = names[part];
+  }
+  for (const std::size_t part : {0U, 1U}) {
+    const std::string header = headers[part].dump();
+    std::string length(8, '\0');
+    for (std::size_t i = 0; i < 8; ++i) length[i] = static_cast<char>(header.size() >> (8 * i) & 0xFF);
+    spill(scratch / names[part], length + header + data[part]);
+  }
+  const std::string index = scratch / "model.safetensors.index.json";
+  const auto says = [&](const json& weights) {
+    spill(index, json{{"weight_map", weights}}.dump());
+    return message([&] { load_model(scratch.folder(), std::nullopt); });
+  };
+  EXPECT_EQ(says(map), "");
+  const Checkpoint found = load_model(scratch.folder(), std::nullopt), whole = load_model(folder, std::nullopt);
+  EXPECT_EQ(found.digest, whole.digest);
+  EXPECT_EQ(load_model(index, std::nullopt).digest, whole.digest);
+
+  spill(index, "[]");
+  EXPECT_EQ(message([&] { load_model(scratch.folder(), std::nullopt); }),
+            index + ": expected a JSON object with a weight_map, of a file for each tensor");
+  json wrong = map;
+  wrong["lm_head.weight"] = "../elsewhere.safetensors";
+  EXPECT_EQ(says(wrong), index + ": lm_head.weight: expected the name of a file in this folder, found "
+                                 "\"../elsewhere.safetensors\"");
+  wrong = map;
+  wrong["extra"] = "none.safetensors";
+  EXPECT_EQ(says(wrong), scratch / "none.safetensors" + ": no such file");
+  wrong["extra"] = names[0];
+  EXPECT_EQ(says(wrong), scratch / names[0] + ": no tensor extra, which model.safetensors.index.json says is there");
+  wrong = map;
+  wrong.erase("lm_head.weight");
+  EXPECT_NE(says(wrong).find("tensors, of which model.safetensors.index.json names"), std::string::npos);
+  spill(scratch / "consolidated.01.pth", "");
+  EXPECT_EQ(says(map),
+            scratch.folder() + ": matrices cut into parts for several processors, which are not put together");
+}
+
 TEST(LoadModel, FilesThatLackTheOther) {
   const Scratch scratch;
   EXPECT_EQ(message([&] { load_model(scratch.folder(), std::nullopt); }),
-            scratch.folder() + ": a folder without model.safetensors, pytorch_model.bin, consolidated.00.pth");
-  spill(scratch / "model.safetensors.index.json", "{}");
-  EXPECT_EQ(message([&] { load_model(scratch.folder(), std::nullopt); }),
-            scratch.folder() + ": a model in several files, which is not supported; save it as one");
+            scratch.folder() + ": a folder without model.safetensors, pytorch_model.bin, consolidated.00.pth, "
+                               "model.safetensors.index.json, pytorch_model.bin.index.json");
   const std::string path = scratch / "model.safetensors";
   spill(path, safetensors(R"({"h.0.attn.c_attn.weight":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", {1}));
   EXPECT_EQ(message([&] { load_model(path, std::nullopt); }),

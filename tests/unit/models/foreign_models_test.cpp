@@ -67,6 +67,29 @@ TEST(ForeignModels, GoldenLogits) {
   }
 }
 
+// Of transformers (tests/golden/make_rope.py), at positions four times as far as those that were scaled from.
+TEST(ForeignModels, ScaledRotations) {
+  const std::string folder = NOETHER_TEST_DATA "/rope/";
+  std::vector<at::Tensor> of_both;
+  for (const char* name : {"linear", "llama3"}) {
+    SCOPED_TRACE(name);
+    const json expected = json::parse(std::ifstream(folder + name + "/expected.json"));
+    architecture::Checkpoint checkpoint = formats::load_model(folder + name, std::nullopt);
+    const architecture::Config config = checkpoint.config;
+    // As a file of ours says it.
+    const std::string text = architecture::to_json(config).dump();
+    EXPECT_EQ(architecture::to_json(architecture::config_from_json(text, "again")).dump(), text);
+    const at::Tensor got = logits_of(std::move(checkpoint), expected["input_ids"]);
+    const auto every = expected["every"].get<std::size_t>();
+    for (std::size_t i = 0; i < expected["logits"].size(); ++i)
+      EXPECT_LT(largest(got[static_cast<std::int64_t>(i * every)] - row(expected["logits"][i])), kTolerance) << i;
+    // Without the scaling they are others.
+    checkpoint = formats::load_model(folder + name, std::nullopt);
+    checkpoint.config.rope_scaling = {};
+    EXPECT_GT(largest(logits_of(std::move(checkpoint), expected["input_ids"]) - got), 0.01);
+  }
+}
+
 TEST(ForeignModels, ReferenceLogits) {
   if (no_shared()) GTEST_SKIP() << "skipped: no ../shared";
   const auto reference = [](const std::string& folder) {
