@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -61,6 +62,30 @@ std::string quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? "''" : std::string(1, c == '\n' ? ' ' : c);
   return out + "'";
+}
+
+void draw(const std::string& path, const std::string& script, const Image& image, Range x, Range y) {
+  const Nameless pixels(to_png(image));
+  const double width = (x[1] - x[0]) / static_cast<double>(image.width),
+               height = (y[1] - y[0]) / static_cast<double>(image.height);
+  // gnuplot counts rows from the bottom, and places the middles of pixels.
+  draw(path, fmt::format("{}\nset xrange [{}:{}]\nset yrange [{}:{}]\nset tics out\nplot {} binary filetype=png "
+                         "origin=({}, {}) dx={} dy={} with rgbimage notitle\n",
+                         script, x[0], x[1], y[0], y[1], quoted(pixels.path()), x[0] + width / 2, y[0] + height / 2,
+                         width, height));
+}
+
+std::string framed(const std::vector<std::string>& rows, Range x, Range y) {
+  const std::string top = fmt::format("{:.4g}", y[1]), bottom = fmt::format("{:.4g}", y[0]);
+  const std::size_t margin = std::max(top.size(), bottom.size()), width = rows.empty() ? 0 : rows.front().size();
+  const std::string edge = fmt::format("{:{}} +{}+\n", "", margin, std::string(width, '-'));
+  std::string out = edge;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    out += fmt::format("{:>{}} |{}|\n", i == 0 ? top : i + 1 == rows.size() ? bottom : "", margin, rows[i]);
+  const std::string left = fmt::format("{:.4g}", x[0]), right = fmt::format("{:.4g}", x[1]);
+  return out + edge +
+         fmt::format("{:{}}  {}{:>{}}\n", "", margin, left, right,
+                     std::max(width, left.size() + 1 + right.size()) - left.size());
 }
 
 void draw(const std::string& path, const std::string& script) {

@@ -30,22 +30,19 @@ Colour viridis(double value) {
   return colour;
 }
 
-void write_png(const std::string& path, const Image& image) {
-  store::AtomicFile file(path);
+std::string to_png(const Image& image) {
+  std::string bytes;
   png_structp writer = png_create_write_struct(
-      PNG_LIBPNG_VER_STRING, const_cast<char*>(path.c_str()),
-      [](png_structp png, png_const_charp text) {
-        throw Error("{}: {}", static_cast<const char*>(png_get_error_ptr(png)), text);
-      },
+      PNG_LIBPNG_VER_STRING, nullptr, [](png_structp, png_const_charp text) { throw Error("a picture: {}", text); },
       [](png_structp, png_const_charp) {});
   if (writer == nullptr) throw std::bad_alloc();
   png_infop info = png_create_info_struct(writer);
   const auto release = [&info](png_struct* png) { png_destroy_write_struct(&png, &info); };
   const std::unique_ptr<png_struct, decltype(release)> owner(writer, release);
   png_set_write_fn(
-      writer, &file,
-      [](png_structp png, png_bytep bytes, png_size_t size) {
-        static_cast<store::AtomicFile*>(png_get_io_ptr(png))->write(bytes, size);
+      writer, &bytes,
+      [](png_structp png, png_bytep some, png_size_t size) {
+        static_cast<std::string*>(png_get_io_ptr(png))->append(reinterpret_cast<const char*>(some), size);
       },
       [](png_structp) {});
   png_set_IHDR(writer, info, static_cast<png_uint_32>(image.width), static_cast<png_uint_32>(image.height), 8,
@@ -54,6 +51,12 @@ void write_png(const std::string& path, const Image& image) {
   for (std::int64_t row = 0; row < image.height; ++row)
     png_write_row(writer, image.pixels[static_cast<std::size_t>(row * image.width)].data());
   png_write_end(writer, nullptr);
+  return bytes;
+}
+
+void write_png(const std::string& path, const Image& image) {
+  store::AtomicFile file(path);
+  file.write(to_png(image));
   file.commit();
 }
 

@@ -19,6 +19,8 @@ struct Image {
   std::vector<Colour> pixels; ///< row by row, the top one first
 };
 
+/// As a PNG file.
+std::string to_png(const Image& image);
 /// Writes a PNG file, whole or not at all; a path as AtomicFile takes it. Throws Error.
 void write_png(const std::string& path, const Image& image);
 

@@ -95,7 +95,7 @@ near() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a - b; exit !(d <= by &
 }
 
 @test "diagram: the kept steps of each mu, none where it diverges, and a picture of the size asked for" {
-  noether bifurcate diagram --mu 1.1:2.1:11 --keep 3 --picture a.png --height 50 > table.tsv
+  noether bifurcate diagram --mu 1.1:2.1:11 --keep 3 --plot a.png --height 50 > table.tsv
   [ "$(column mu < table.tsv | sort -u | wc -l)" = 10 ] # not 2.1
   [ "$(column step < table.tsv | head -3 | xargs)" = "1001 1002 1003" ]
   # Period 2 at 1.1.
@@ -105,7 +105,7 @@ near() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a - b; exit !(d <= by &
   noether bifurcate diagram --mu 0:2:300 -j 1 > one
   noether bifurcate diagram --mu 0:2:300 -j 3 > three
   cmp one three
-  run -1 --separate-stderr noether bifurcate diagram --mu 3 --picture none.png -o none.tsv
+  run -1 --separate-stderr noether bifurcate diagram --mu 3 --plot none.png -o none.tsv
   [ "$stderr" = "noether bifurcate: every orbit diverged: there is nothing to draw" ]
   [ ! -e none.tsv ]
 }
@@ -125,7 +125,7 @@ near() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a - b; exit !(d <= by &
   # No mu: a Chebyshev polynomial.
   noether bifurcate lyapunov --map '8 x^4 - 8 x^2 + 1' > table.tsv
   near "$(column exponent < table.tsv)" 1.38629436 "$(column exponent_stderr < table.tsv | awk '{ print 4 * $1 }')"
-  noether bifurcate diagram --map 'x^3 - mu x' --mu 1.5:2.2:2 --keep 4 --picture a.png > table.tsv
+  noether bifurcate diagram --map 'x^3 - mu x' --mu 1.5:2.2:2 --keep 4 --plot a.png > table.tsv
   [ "$(column branches < table.tsv | xargs)" = "1 1 1 1 2 2 2 2 2 2 2 2" ]
   [ "$(column branch < table.tsv | xargs)" = "1 1 1 1 1 1 1 1 2 2 2 2" ]
   noether bifurcate diagram --start 0.1 --start 0.2 --mu 1.1:2.1:50 -j 1 > one
@@ -167,8 +167,8 @@ near() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a - b; exit !(d <= by &
 }
 
 @test "basins: the ellipse's area, a picture of the size asked for, a grid that others read; the same for any number of threads" {
-  noether bifurcate basins --mu 0.8 --size 300x200 --picture a.png --grid a.h5 -j 1 > one
-  noether bifurcate basins --mu 0.8 --size 300x200 --picture b.png --grid b.h5 -j 3 > three
+  noether bifurcate basins --mu 0.8 --size 300x200 --plot a.png --grid a.h5 -j 1 > one
+  noether bifurcate basins --mu 0.8 --size 300x200 --plot b.png --grid b.h5 -j 3 > three
   cmp one three
   cmp a.png b.png
   h5diff a.h5 b.h5 /basins
@@ -181,6 +181,45 @@ near() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a - b; exit !(d <= by &
   [[ "$output" == *"( 200, 300 )"* ]]
   run -0 noether bifurcate basins --over-mu --size 40 --steps 500
   [ "$(echo "$output" | awk -F'\t' 'NR > 1 { n += $2 } END { print n }')" = 1600 ]
+}
+
+@test "--plot: every subcommand draws, by the name's ending; a rough picture in the terminal; --picture is its old name" {
+  noether bifurcate diagram --map 'x^3 - mu x' --mu 2.1:2.3:60 --keep 8 --plot - -o table.tsv > sketch
+  grep -q '\*' sketch
+  grep -q 2 sketch # the second branch
+  [ "$(wc -l < sketch)" = 31 ]
+  noether bifurcate basins --mu 0.8 --size 100 --plot - -o table.tsv > sketch
+  grep -q '\.\.\.\.\.' sketch
+  # In the middle it converges, in the corners it diverges.
+  [ "$(sed -n 16p sketch | cut -c 50-54)" = "....." ]
+  [ "$(sed -n 2p sketch | cut -c 6-10)" = "     " ]
+  run -0 --separate-stderr noether bifurcate basins --size 20 --picture old.png
+  [ "$stderr" = "bifurcate: --picture is called --plot now" ]
+  noether bifurcate basins --size 20 --plot new.png
+  cmp old.png new.png
+  run -2 --separate-stderr noether bifurcate basins --plot a.jpg
+  [ "$stderr" = "noether bifurcate: a.jpg: expected a picture's name, which ends in .png, .svg or .pdf, or -" ]
+  run -2 --separate-stderr noether bifurcate phases --plot a.png
+  [ "$stderr" = "noether bifurcate: --plot has no effect without --mu" ]
+  command -v gnuplot || skip "no gnuplot"
+  noether bifurcate basins --size 100 --plot a.svg > table.tsv
+  noether bifurcate diagram --mu 1:2:100 --plot b.svg > table.tsv
+  noether bifurcate orbit --mu 1.8 --plot c.svg > table.tsv
+  noether bifurcate orbit --mus 0.5,1.5 --plot d.svg > table.tsv
+  noether bifurcate lyapunov --mu 1:2:10 --steps 1000 --plot e.svg > table.tsv
+  noether bifurcate lyapunov --map 'x^3 - mu x' --mu 2:3:4 --steps 1000 --plot f.svg > table.tsv
+  noether bifurcate phases --mu 0.5:2.1:20 --plot g.svg > table.tsv
+  noether bifurcate switching --batch 1 --batch 2 --nu-deviation 0.8 --orbits 100 --plot h.svg > table.tsv
+  for name in a b; do grep -q '<image' $name.svg; done
+  grep -q 'prompt 2: 1.5' d.svg
+  grep -q 'branch 2' f.svg
+  grep -q divergent g.svg
+  grep -q 'batch 2' h.svg
+  noether bifurcate basins --size 100 --plot a.pdf > table.tsv
+  [ "$(head -c 4 a.pdf)" = %PDF ]
+  [ "$(wc -c < a.pdf)" -gt 5000 ]
+  noether bifurcate lyapunov --mu 1:2:10 --steps 1000 --plot e.png > table.tsv
+  [ "$(od -An -t x1 -j 16 -N 8 e.png | tr -d ' ')" = 000003e800000280 ]
 }
 
 @test "a misuse ends with 2 and one line that says what to do" {
@@ -206,6 +245,8 @@ near() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a - b; exit !(d <= by &
   check "--steps has no effect with --windows" phases --windows --steps 64
   check "--doublings: expected --mu LOW:HIGH and a --map with mu in it" phases --map 'mu x' --doublings 3
   check "--on has no effect with --map" lyapunov --map 'x^2 - 1' --on balanced
+  check "--height has no effect with --plot -" diagram --plot - --height 30
+  check "--e has no effect without --plot" diagram --e 0:1
   check "--start: expected a finite number, found nan" diagram --start 0 --start nan
   run -2 --separate-stderr noether bifurcate orbit --mu nan
   [[ "$stderr" == "noether bifurcate: --mu: expected a finite number"* ]]

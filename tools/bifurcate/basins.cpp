@@ -1,5 +1,5 @@
 // bifurcate basins. The fate of every start of a grid.
-#include "bifurcate/subcommands.h"
+#include "bifurcate/plot_option.h"
 
 #include "base/number.h"
 #include "maps/basins.h"
@@ -7,7 +7,10 @@
 #include "plot/image.h"
 #include "store/writer.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
 
 namespace noether {
 
@@ -15,13 +18,14 @@ namespace {
 
 struct BasinsCommand {
   maps::BasinOptions options;
-  std::string size = "512", x, y, picture, grid;
+  PlotOption plot;
+  std::string size = "512", x, y, grid;
 };
 
 CLI::App* add_basins(CLI::App& app, Common& common, BasinsCommand& command) {
   CLI::App* basins = app.add_subcommand("basins", "What becomes of every start of a grid, and of how much of it");
   basins->footer("A row for each fate: its share of the grid, its area, and how far that may be off.\n"
-                 "Example: noether bifurcate basins --mu 0.8 --size 1000 --picture basins.png\n"
+                 "Example: noether bifurcate basins --mu 0.8 --size 1000 --plot basins.png\n"
                  "         noether bifurcate basins --over-mu --x 0:1.2 --y=-1.5:1.5 --grid minima.h5");
   add_real(*basins, "--mu", command.options.mu, "lr s y, what the map depends on");
   basins->add_flag(
@@ -37,7 +41,8 @@ CLI::App* add_basins(CLI::App& app, Common& common, BasinsCommand& command) {
   add_real(*basins, "--tolerance", command.options.tolerance, "|e| of what has converged; of a cycle's closing", 0, 1,
            true);
   add_real(*basins, "--offset", command.options.offset, "Error that a start over mu begins with");
-  basins->add_option("--picture", command.picture, "A PNG file of a pixel a point")->type_name("FILE");
+  command.plot.add(*basins, "A pixel for each point");
+  command.plot.add_renamed(*basins);
   basins->add_option("--grid", command.grid, "An HDF5 file of every point's fate, steps and period")->type_name("FILE");
   add_threads(*basins, common);
   add_json(*basins, common);
@@ -73,6 +78,44 @@ plot::Image picture_of(const maps::Basins& basins, const maps::BasinOptions& opt
   return image;
 }
 
+/// The fate of most points of each character's part of the grid.
+std::vector<std::string> sketch(const maps::Basins& basins, const maps::BasinOptions& options) {
+  constexpr std::string_view kMarks = "?.o ";
+  const std::int64_t width = std::min(kSketchWidth, options.x.count), height = std::min(kSketchHeight, options.y.count);
+  std::vector<std::string> rows;
+  for (std::int64_t row = height; row-- > 0;) {
+    rows.emplace_back();
+    for (std::int64_t column = 0; column < width; ++column) {
+      std::array<std::int64_t, kMarks.size()> hits{};
+      for (std::int64_t y = row * options.y.count / height; y < (row + 1) * options.y.count / height; ++y)
+        for (std::int64_t x = column * options.x.count / width; x < (column + 1) * options.x.count / width; ++x)
+          ++hits[static_cast<std::size_t>(basins.fate[static_cast<std::size_t>(y * options.x.count + x)])];
+      rows.back() += kMarks[static_cast<std::size_t>(std::max_element(hits.begin(), hits.end()) - hits.begin())];
+    }
+  }
+  return rows;
+}
+
+void draw(const BasinsCommand& command, const maps::Basins& found) {
+  const maps::BasinOptions& options = command.options;
+  const plot::Range x{options.x.low, options.x.high}, y{options.y.low, options.y.high};
+  if (command.plot.path == "-") {
+    TextOutput("-").write(plot::framed(sketch(found, options), x, y) +
+                          "converged .   periodic o   undecided ?   diverged blank\n");
+    return;
+  }
+  const plot::Image image = picture_of(found, options);
+  if (command.plot.pixels())
+    plot::write_png(command.plot.path, image);
+  else
+    plot::draw(command.plot.path,
+               options.over_mu ? "set title 'Fates of starts beside the zero-error curve'\nset xlabel 'mu'\nset ylabel "
+                                 "'imbalance w0'"
+                               : fmt::format("set title 'Fates of starts at mu = {}'\nset xlabel 'a0'\nset ylabel 'b0'",
+                                             options.mu),
+               image, x, y);
+}
+
 void write_grid(const std::string& path, const maps::Basins& basins, const maps::BasinOptions& options,
                 const Common& common) {
   store::FileWriter file(store::kTensorsFile);
@@ -96,6 +139,7 @@ void write_grid(const std::string& path, const maps::Basins& basins, const maps:
 
 void run_basins(BasinsCommand& command, const CLI::App& app, const Common& common) {
   maps::BasinOptions& options = command.options;
+  command.plot.check(common);
   if (options.over_mu && app.count("--mu") > 0) throw UsageError("--mu has no effect with --over-mu");
   if (!options.over_mu && app.count("--offset") > 0) throw UsageError("--offset has no effect without --over-mu");
   if (options.over_mu) options.x = {0, 2, 0};
@@ -113,11 +157,11 @@ void run_basins(BasinsCommand& command, const CLI::App& app, const Common& commo
   Reporter reporter("bifurcate", common.verbosity(), common.progress_mode());
   const maps::Basins found = maps::basins(options, reporter);
   if (!command.grid.empty()) write_grid(command.grid, found, options, common);
-  if (!command.picture.empty()) plot::write_png(command.picture, picture_of(found, options));
   TableWriter table = table_writer({{"fate"}, {"points"}, {"fraction"}, {"area"}, {"area_error", 2}}, common, output);
   for (const maps::Area& area : maps::areas(found, options))
     table.row({maps::name_of(area.fate), area.cells, area.fraction, area.area, area.error});
   output.close();
+  if (command.plot.given()) draw(command, found);
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 // bifurcate diagram. The attractor against mu.
 #include "bifurcate/map_option.h"
+#include "bifurcate/plot_option.h"
 
 #include "base/number.h"
 #include "maps/basins.h"
@@ -17,7 +18,8 @@ namespace {
 
 struct DiagramCommand {
   MapOption map;
-  std::string mu = "0:2:1000", e, picture;
+  PlotOption plot;
+  std::string mu = "0:2:1000", e;
   std::vector<std::string> starts;
   std::int64_t height = 800;
   maps::DiagramOptions options;
@@ -27,9 +29,9 @@ CLI::App* add_diagram(CLI::App& app, Common& common, DiagramCommand& command) {
   CLI::App* diagram =
       app.add_subcommand("diagram", "The attractors on the balanced line, or of another map, against mu");
   diagram->footer(
-      "Example: noether bifurcate diagram --mu 0.9:2:1400 --picture diagram.png -o /dev/null\n"
-      "         noether bifurcate diagram --mu 1.69:1.72:1000 --e=-1.6:-1.5 --picture window.png -o window.tsv\n"
-      "         noether bifurcate diagram --map 'x^3 - mu x' --mu 0:3:1200 --picture pitchfork.png -o pitchfork.tsv");
+      "Example: noether bifurcate diagram --mu 0.9:2:1400 --plot diagram.png -o /dev/null\n"
+      "         noether bifurcate diagram --mu 1.69:1.72:1000 --e=-1.6:-1.5 --plot window.svg -o window.tsv\n"
+      "         noether bifurcate diagram --map 'x^3 - mu x' --mu 0:3:1200 --plot pitchfork.png -o pitchfork.tsv");
   command.map.add(*diagram);
   diagram->add_option("--mu", command.mu, "One value, or COUNT of them from FIRST to LAST")
       ->type_name("X|FIRST:LAST:COUNT")
@@ -44,10 +46,8 @@ CLI::App* add_diagram(CLI::App& app, Common& common, DiagramCommand& command) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->default_str("beside the map's critical points, which find every attracting cycle");
   diagram->add_flag("--follow", command.options.follow, "Begin each mu where the one before it ended");
-  diagram
-      ->add_option("--picture", command.picture,
-                   "A PNG file: a column for each mu, darker where the orbit is more often")
-      ->type_name("FILE");
+  command.plot.add(*diagram, "A column of pixels for each mu, darker where orbits are more often");
+  command.plot.add_renamed(*diagram);
   diagram->add_option("--e", command.e, "Range of e, or of x, in the picture; by default that of the orbits")
       ->type_name("LOW:HIGH");
   add_count(*diagram, "--height", command.height, "Rows of the picture", 2, 1 << 16);
@@ -60,16 +60,15 @@ CLI::App* add_diagram(CLI::App& app, Common& common, DiagramCommand& command) {
 /// A column for each mu; the shade is the logarithm of how often orbits were in a pixel, the colour that of the branch
 /// which was there most often: viridis for the first, then orange, red, purple, and so on from orange.
 plot::Image picture_of(const maps::Diagram& diagram, std::int64_t keep, maps::Axis axis) {
-  const std::int64_t width = static_cast<std::int64_t>(diagram.first.size()) - 1, height = axis.count;
+  const std::int64_t width = static_cast<std::int64_t>(diagram.branch.size()) / diagram.orbits, height = axis.count;
   plot::Image image{width, height,
                     std::vector<plot::Colour>(static_cast<std::size_t>(width * height), plot::Colour{255, 255, 255})};
   constexpr std::array<plot::Colour, 3> kOthers{{{230, 159, 0}, {204, 51, 51}, {158, 85, 168}}};
   for (std::int64_t x = 0; x < width; ++x) {
     std::vector<std::vector<std::int64_t>> hits; // of each branch
-    for (std::int64_t orbit = diagram.first[static_cast<std::size_t>(x)];
-         orbit < diagram.first[static_cast<std::size_t>(x) + 1]; ++orbit) {
+    for (std::int64_t orbit = x * diagram.orbits; orbit < (x + 1) * diagram.orbits; ++orbit) {
       const std::int64_t branch = diagram.branch[static_cast<std::size_t>(orbit)];
-      if (branch <= static_cast<std::int64_t>(hits.size())) continue; // diverged, or drawn already
+      if (branch <= static_cast<std::int64_t>(hits.size())) continue; // empty, diverged, or drawn already
       hits.emplace_back(static_cast<std::size_t>(height));
       for (std::int64_t n = 0; n < keep; ++n) {
         const double at = (diagram.e[static_cast<std::size_t>(orbit * keep + n)] - axis.low) / (axis.high - axis.low) *
@@ -96,11 +95,49 @@ plot::Image picture_of(const maps::Diagram& diagram, std::int64_t keep, maps::Ax
   return image;
 }
 
+/// A point for each branch: its number, up to 9.
+std::vector<std::string> sketch(const maps::Diagram& diagram, std::int64_t keep, const maps::Axis& axis) {
+  std::vector<std::string> rows(static_cast<std::size_t>(kSketchHeight),
+                                std::string(static_cast<std::size_t>(kSketchWidth), ' '));
+  const std::int64_t values = static_cast<std::int64_t>(diagram.branch.size()) / diagram.orbits;
+  for (std::size_t i = 0; i < diagram.e.size(); ++i) {
+    const std::int64_t orbit = static_cast<std::int64_t>(i) / keep,
+                       branch = diagram.branch[static_cast<std::size_t>(orbit)],
+                       column = orbit / diagram.orbits * kSketchWidth / values;
+    const double at = (diagram.e[i] - axis.low) / (axis.high - axis.low) * static_cast<double>(kSketchHeight);
+    if (branch == 0 || !(at >= 0 && at < static_cast<double>(kSketchHeight))) continue;
+    char& cell = rows[static_cast<std::size_t>(kSketchHeight - 1 - static_cast<std::int64_t>(at))]
+                     [static_cast<std::size_t>(column)];
+    if (cell == ' ') cell = branch == 1 ? '*' : static_cast<char>('0' + std::min<std::int64_t>(9, branch));
+  }
+  return rows;
+}
+
+void draw(const DiagramCommand& command, const maps::Diagram& found, const maps::Axis& axis) {
+  const maps::DiagramOptions& options = command.options;
+  const plot::Range x{options.mu.front(), options.mu.size() > 1 ? options.mu.back() : options.mu.front() + 1},
+      y{axis.low, axis.high};
+  if (command.plot.path == "-") {
+    TextOutput("-").write(plot::framed(sketch(found, options.keep, axis), x, y));
+    return;
+  }
+  const plot::Image image = picture_of(found, options.keep, axis);
+  if (command.plot.pixels())
+    plot::write_png(command.plot.path, image);
+  else
+    plot::draw(command.plot.path,
+               fmt::format("set title {}\nset xlabel 'mu'\nset ylabel {}",
+                           plot::quoted(command.map.given() ? command.map.text : "Attractors on the balanced line"),
+                           command.map.given() ? "'x'" : "'e'"),
+               image, x, y);
+}
+
 void run_diagram(DiagramCommand& command, const CLI::App& app, const Common& common) {
   maps::DiagramOptions& options = command.options;
+  command.plot.check(common);
   for (const char* option : {"--e", "--height"})
-    if (command.picture.empty() && app.count(option) > 0)
-      throw UsageError("{} has no effect without --picture", option);
+    if (!command.plot.given() && app.count(option) > 0) throw UsageError("{} has no effect without --plot", option);
+  if (command.plot.path == "-" && app.count("--height") > 0) throw UsageError("--height has no effect with --plot -");
   options.map = command.map.family();
   options.mu = parse_mu(command.mu, options.map, !command.map.given() || app.count("--mu") > 0);
   options.threads = common.thread_count();
@@ -113,37 +150,33 @@ void run_diagram(DiagramCommand& command, const CLI::App& app, const Common& com
   if (!command.e.empty()) parse_interval("--e", command.e, axis);
   TextOutput output(common.output);
   const maps::Diagram found = maps::diagram(options);
-  if (!command.picture.empty()) {
-    if (command.e.empty()) {
-      axis.low = std::numeric_limits<double>::infinity();
-      axis.high = -axis.low;
-      for (const double e : found.e) // comparisons with nan are false
-        axis.low = e < axis.low ? e : axis.low, axis.high = e > axis.high ? e : axis.high;
-      if (!(axis.low <= axis.high)) throw Error("every orbit diverged: there is nothing to draw");
-      const double margin = 0.02 * std::max(axis.high - axis.low, 1e-6);
-      axis.low -= margin;
-      axis.high += margin;
-    }
-    plot::write_png(command.picture, picture_of(found, options.keep, axis));
+  if (command.plot.given() && command.e.empty()) {
+    axis.low = std::numeric_limits<double>::infinity();
+    axis.high = -axis.low;
+    for (const double e : found.e) // comparisons with nan are false
+      axis.low = e < axis.low ? e : axis.low, axis.high = e > axis.high ? e : axis.high;
+    if (!(axis.low <= axis.high)) throw Error("every orbit diverged: there is nothing to draw");
+    const double margin = 0.02 * std::max(axis.high - axis.low, 1e-6);
+    axis.low -= margin;
+    axis.high += margin;
   }
   TableWriter table = table_writer(
       {{"mu", 0}, {"step"}, {command.map.given() ? "x" : "e", 0}, {"branch"}, {"branches"}}, common, output);
+  const auto orbits = static_cast<std::size_t>(found.orbits), keep = static_cast<std::size_t>(options.keep);
   for (std::size_t i = 0; i < options.mu.size(); ++i) {
-    const auto first = static_cast<std::size_t>(found.first[i]), last = static_cast<std::size_t>(found.first[i + 1]);
-    const std::int64_t branches = first == last ? 0
-                                                : *std::max_element(found.branch.begin() + found.first[i],
-                                                                    found.branch.begin() + found.first[i + 1]);
+    const std::int64_t* branch = found.branch.data() + i * orbits;
+    const std::int64_t branches = *std::max_element(branch, branch + orbits);
     std::int64_t written = 0;
-    for (std::size_t orbit = first; orbit < last; ++orbit) {
-      if (found.branch[orbit] <= written) continue; // diverged, or of an attractor whose rows are there
-      written = found.branch[orbit];
-      for (std::int64_t n = 0; n < options.keep; ++n)
-        table.row({mu_cell(options.map, options.mu[i]), options.transient + n + 1,
-                   found.e[orbit * static_cast<std::size_t>(options.keep) + static_cast<std::size_t>(n)], written,
-                   branches});
+    for (std::size_t orbit = 0; orbit < orbits; ++orbit) {
+      if (branch[orbit] <= written) continue; // empty, diverged, or of an attractor whose rows are there
+      written = branch[orbit];
+      for (std::size_t n = 0; n < keep; ++n)
+        table.row({mu_cell(options.map, options.mu[i]), options.transient + static_cast<std::int64_t>(n) + 1,
+                   found.e[(i * orbits + orbit) * keep + n], written, branches});
     }
   }
   output.close();
+  if (command.plot.given()) draw(command, found, axis);
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 // bifurcate lyapunov. Exponents of growth along and across the balanced line or the ellipse.
 #include "bifurcate/map_option.h"
+#include "bifurcate/plot_option.h"
 
 #include "maps/lyapunov.h"
 #include "maps/phases.h"
@@ -10,6 +11,7 @@ namespace noether {
 namespace {
 
 struct LyapunovCommand {
+  PlotOption plot;
   MapOption map;
   std::string mu, locus = "balanced";
   maps::LyapunovOptions options;
@@ -28,12 +30,43 @@ CLI::App* add_lyapunov(CLI::App& app, Common& common, LyapunovCommand& command) 
   add_count(*lyapunov, "--blocks", command.options.blocks, "Orbits, each from a start of its own", 1, 1 << 20);
   add_count(*lyapunov, "--transient", command.options.transient, "Steps before the exponent is taken", 0);
   add_count(*lyapunov, "--steps", command.options.steps, "Steps of each orbit that it is taken over");
+  command.plot.add(*lyapunov, "Draw the exponents against mu, in bands of two standard errors");
   add_seed(*lyapunov, common);
   add_threads(*lyapunov, common);
   add_json(*lyapunov, common);
   add_output(*lyapunov, common, "Where the table goes");
   return lyapunov;
 }
+
+/// Exponents against mu, a curve each, in the order of mu.
+class Exponents {
+public:
+  explicit Exponents(std::vector<std::string> titles) : titles_(std::move(titles)) {}
+  void point(std::size_t curve, double mu, const maps::Exponent& found) {
+    if (curve >= text_.size()) text_.resize(curve + 1);
+    const double error = std::isnan(found.standard_error) ? 0 : found.standard_error;
+    text_[curve] += fmt::format("{} {} {} {}\n", mu, plotted(found.value), plotted(found.value - 2 * error),
+                                plotted(found.value + 2 * error));
+  }
+  void draw(const PlotOption& plot, const std::string& title) const {
+    std::string script = fmt::format("set title {}\nset xlabel 'mu'\nset ylabel 'nats a step'\nset grid\n"
+                                     "set xzeroaxis linetype 1\nset style fill transparent solid 0.3 noborder\n"
+                                     "set datafile missing 'NaN'\nset key bottom right\n",
+                                     plot::quoted(title)),
+                curves;
+    for (std::size_t i = 0; i < text_.size(); ++i) {
+      script += fmt::format("$curve{} << END\n{}END\n", i, text_[i]);
+      curves += fmt::format("{}$curve{} using 1:3:4 with filledcurves linetype {} notitle, $curve{} using 1:2 with "
+                            "linespoints linetype {} pointtype 7 pointsize 0.2 title {}",
+                            i > 0 ? ", " : "plot ", i, i + 1, i, i + 1,
+                            plot::quoted(i < titles_.size() ? titles_[i] : fmt::format("branch {}", i + 1)));
+    }
+    plot::draw(plot.path, script + curves + "\n");
+  }
+
+private:
+  std::vector<std::string> titles_, text_;
+};
 
 /// A row for each attractor that the critical points find.
 void run_map(const LyapunovCommand& command, const CLI::App& app, const Common& common) {
@@ -51,19 +84,23 @@ void run_map(const LyapunovCommand& command, const CLI::App& app, const Common& 
                                     {"escaped"},
                                     {"superstable"}},
                                    common, output);
+  Exponents exponents({});
   for (const double mu : values) {
     const maps::Polynomial map = family.at(mu);
     std::int64_t number = 0;
     for (const maps::Branch& branch : maps::branches(map, maps::critical_starts(map), {})) {
       const maps::Lyapunov found = maps::lyapunov(map, branch.start, command.options);
+      exponents.point(static_cast<std::size_t>(number), mu, found.along);
       table.row({mu_cell(family, mu), ++number, branch.starts, std::string(maps::name_of(branch.attractor.phase)),
                  found.along.value, found.along.standard_error, found.blocks, found.escaped, found.superstable});
     }
   }
   output.close();
+  if (command.plot.given()) exponents.draw(command.plot, "Lyapunov exponent of " + command.map.text);
 }
 
 void run_lyapunov(LyapunovCommand& command, const CLI::App& app, const Common& common) {
+  command.plot.check(common);
   command.options.seed = common.seed;
   command.options.threads = common.thread_count();
   if (command.map.given()) {
@@ -88,13 +125,18 @@ void run_lyapunov(LyapunovCommand& command, const CLI::App& app, const Common& c
                                     {"escaped"},
                                     {"superstable"}},
                                    common, output);
+  Exponents exponents({"along", "across"});
   for (const double mu : values) {
     const maps::Lyapunov found = maps::lyapunov(mu, command.options);
+    exponents.point(0, mu, found.along);
+    exponents.point(1, mu, found.across);
     table.row({mu, command.locus, found.along.value, found.along.standard_error, found.across.value,
                found.across.standard_error, on_ellipse ? Cell(maps::ellipse_repulsion(mu)) : Cell(), found.blocks,
                found.escaped, found.superstable});
   }
   output.close();
+  if (command.plot.given())
+    exponents.draw(command.plot, "Lyapunov exponents on the " + std::string(on_ellipse ? "ellipse" : "balanced line"));
 }
 
 } // namespace

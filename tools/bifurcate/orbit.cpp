@@ -1,5 +1,5 @@
 // bifurcate orbit. Where a start goes, step by step.
-#include "bifurcate/subcommands.h"
+#include "bifurcate/plot_option.h"
 
 #include "base/number.h"
 #include "maps/several.h"
@@ -15,6 +15,7 @@ namespace {
 struct OrbitCommand {
   double mu = 0.8, a = 0.5, b = 0.4;
   std::int64_t steps = 100;
+  PlotOption plot;
   std::string mus, scales;
   bool separate = false;
 };
@@ -33,6 +34,7 @@ CLI::App* add_orbit(CLI::App& app, Common& common, OrbitCommand& command) {
       ->type_name("X,X,...");
   orbit->add_flag("--separate", command.separate, "Of --mus: a second factor b for each prompt, not one for all");
   add_count(*orbit, "--steps", command.steps, "Steps; an orbit that diverges ends earlier");
+  command.plot.add(*orbit, "Draw the error e of each orbit, or of each prompt, step by step");
   add_json(*orbit, common);
   add_output(*orbit, common, "Where the table goes");
   return orbit;
@@ -49,6 +51,30 @@ std::vector<double> parse_list(const std::string& option, const std::string& tex
   return values;
 }
 
+/// Errors against steps, a curve each.
+class Curves {
+public:
+  void begin(const std::string& title) {
+    if (!titles_.empty()) text_ += "e\n";
+    titles_.push_back(title);
+  }
+  void point(std::int64_t step, double error) { text_ += fmt::format("{} {}\n", step, plotted(error)); }
+  void draw(const PlotOption& plot, const std::string& title) const {
+    // An orbit's last step before it is gone would hide the others.
+    std::string script = fmt::format("set title {}\nset xlabel 'step'\nset ylabel 'error'\nset grid\n"
+                                     "set xzeroaxis\nset yrange [-10<*:*<10]\nplot ",
+                                     plot::quoted(title));
+    for (std::size_t i = 0; i < titles_.size(); ++i)
+      script += fmt::format("{}'-' with linespoints pointtype 7 pointsize 0.3 {}", i > 0 ? ", " : "",
+                            titles_.size() > 12 ? "notitle" : "title " + plot::quoted(titles_[i]));
+    plot::draw(plot.path, script + "\n" + text_ + "e\n");
+  }
+
+private:
+  std::vector<std::string> titles_;
+  std::string text_;
+};
+
 /// Several prompts: of one pair of factors the effective map, of separate ones their own.
 void run_prompts(const OrbitCommand& command, const CLI::App& app, const Common& common) {
   if (app.count("--mu") > 0) throw UsageError("--mu has no effect with --mus");
@@ -61,6 +87,7 @@ void run_prompts(const OrbitCommand& command, const CLI::App& app, const Common&
   for (const double scale : prompts.scales)
     if (scale == 0) throw UsageError("--scales: expected numbers other than 0, found {}", command.scales);
   TextOutput output(common.output);
+  std::vector<std::vector<double>> course;
   if (command.separate) {
     TableWriter table =
         table_writer({{"mu", 0}, {"step"}, {"a", 0}, {"b", 0}, {"along", 0}, {"beside", 0}, {"loss", 0}, {"errors", 0}},
@@ -69,6 +96,7 @@ void run_prompts(const OrbitCommand& command, const CLI::App& app, const Common&
     for (std::int64_t n = 0; n <= command.steps; ++n) {
       const maps::Parts parts = maps::parts_of(prompts, state);
       const std::vector<double> errors = maps::errors(prompts, state);
+      course.push_back(errors);
       const auto known = [&](double value) { return scaled ? Cell() : Cell(value); };
       table.row({known(parts.length), n, state.a, state.b, known(parts.along), known(parts.beside),
                  maps::loss_of(errors), errors});
@@ -85,6 +113,7 @@ void run_prompts(const OrbitCommand& command, const CLI::App& app, const Common&
     maps::Point p{command.a, command.b};
     for (std::int64_t n = 0; n <= command.steps; ++n) {
       const std::vector<double> errors = maps::errors(prompts, shared, p);
+      course.push_back(errors);
       table.row({shared.mu, n, p.a, p.b, maps::error_of(shared.mu, p), maps::imbalance_of(p), maps::loss_of(errors),
                  shared.floor, errors});
       if (maps::escaped(p)) break;
@@ -92,9 +121,17 @@ void run_prompts(const OrbitCommand& command, const CLI::App& app, const Common&
     }
   }
   output.close();
+  if (!command.plot.given()) return;
+  Curves curves;
+  for (std::size_t i = 0; i < prompts.mus.size(); ++i) {
+    curves.begin(fmt::format("prompt {}: {}", i + 1, prompts.mus[i]));
+    for (std::size_t n = 0; n < course.size(); ++n) curves.point(static_cast<std::int64_t>(n), course[n][i]);
+  }
+  curves.draw(command.plot, "Errors of several prompts");
 }
 
-void run_orbit(const OrbitCommand& command, const CLI::App& app, const Common& common) {
+void run_orbit(OrbitCommand& command, const CLI::App& app, const Common& common) {
+  command.plot.check(common);
   for (const char* option : {"--scales", "--separate"})
     if (command.mus.empty() && app.count(option) > 0) throw UsageError("{} has no effect without --mus", option);
   if (!command.mus.empty()) {
@@ -103,13 +140,16 @@ void run_orbit(const OrbitCommand& command, const CLI::App& app, const Common& c
   }
   TextOutput output(common.output);
   std::optional<TableWriter> table;
+  Curves curves;
   const auto follow = [&](std::int64_t number, double mu, maps::Point p) {
     if (!table)
       table = table_writer(
           {{"orbit"}, {"mu", 0}, {"step"}, {"a", 0}, {"b", 0}, {"e", 0}, {"w", 0}, {"loss", 0}, {"ellipse", 0}}, common,
           output);
+    if (command.plot.given()) curves.begin(fmt::format("mu = {}", mu));
     for (std::int64_t n = 0; n <= command.steps; ++n) {
       const double e = maps::error_of(mu, p);
+      if (command.plot.given()) curves.point(n, e);
       table->row({number, mu, n, p.a, p.b, e, maps::imbalance_of(p), e * e / 2, maps::ellipse(mu, p)});
       if (maps::escaped(p)) break;
       maps::step(p.a, p.b, mu);
@@ -133,6 +173,7 @@ void run_orbit(const OrbitCommand& command, const CLI::App& app, const Common& c
     if (number == 0) throw Error("stdin: empty; give mu, a0 and b0 a line, or --mu");
   }
   output.close();
+  if (command.plot.given()) curves.draw(command.plot, "Orbits of the two-factor map");
 }
 
 } // namespace

@@ -1,9 +1,12 @@
 // bifurcate phases. What training does at each mu, and the thresholds between phases.
 #include "bifurcate/map_option.h"
+#include "bifurcate/plot_option.h"
 
 #include "maps/phases.h"
 #include "maps/windows.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace noether {
@@ -11,6 +14,7 @@ namespace noether {
 namespace {
 
 struct PhasesCommand {
+  PlotOption plot;
   MapOption map;
   std::string mu;
   std::int64_t doublings = 8;
@@ -40,6 +44,7 @@ CLI::App* add_phases(CLI::App& app, Common& common, PhasesCommand& command) {
   add_count(*phases, "--steps", command.options.steps, "Steps of the exponent");
   add_count(*phases, "--longest", command.options.longest, "Longest period that is looked for", 1, 1 << 16);
   add_real(*phases, "--tolerance", command.options.tolerance, "Within which a cycle must close", 0, 1, true);
+  command.plot.add(*phases, "Draw the exponent at each --mu in the colour of its phase");
   add_threads(*phases, common);
   add_json(*phases, common);
   add_output(*phases, common, "Where the table goes");
@@ -68,8 +73,36 @@ void refuse(const CLI::App& app, std::initializer_list<const char*> options, con
     if (app.count(option) > 0) throw UsageError("{} has no effect {}", option, with);
 }
 
+/// Exponents against mu, a colour for each phase; what is below the picture, or diverged, at its lower edge.
+class PhasePlot {
+public:
+  void point(double mu, const maps::Attractor& found) {
+    constexpr double kFloor = -3;
+    const bool gone = found.phase == maps::Phase::divergent;
+    text_[static_cast<std::size_t>(found.phase)] +=
+        fmt::format("{} {}\n", mu, gone ? kFloor : std::max(kFloor, found.exponent));
+  }
+  void draw(const PlotOption& plot, const std::string& title) const {
+    constexpr std::array kColours{"#21918c", "#90d743", "#e69f00", "#440154", "#bbbbbb", "#d52d2d"};
+    std::string script = fmt::format("set title {}\nset xlabel 'mu'\nset ylabel 'exponent, nats a step'\nset grid\n"
+                                     "set xzeroaxis linetype 1\nset key bottom right\n",
+                                     plot::quoted(title)),
+                curves, data;
+    for (std::size_t i = 0; i < text_.size(); ++i) {
+      if (text_[i].empty()) continue;
+      curves += fmt::format("{}'-' with points pointtype 7 pointsize 0.4 linecolor rgb '{}' title '{}'",
+                            curves.empty() ? "plot " : ", ", kColours[i], maps::name_of(static_cast<maps::Phase>(i)));
+      data += text_[i] + "e\n";
+    }
+    plot::draw(plot.path, script + curves + "\n" + data);
+  }
+
+private:
+  std::array<std::string, 6> text_;
+};
+
 void run_windows(const PhasesCommand& command, const CLI::App& app, const Common& common) {
-  refuse(app, {"--doublings", "--transient", "--steps", "--tolerance"}, "with --windows");
+  refuse(app, {"--doublings", "--transient", "--steps", "--tolerance", "--plot"}, "with --windows");
   const maps::Family family = command.map.family();
   if (!family.has_mu()) throw UsageError("--windows has no effect on a map without mu in it");
   if (command.map.given() && command.mu.empty()) throw UsageError("--windows: expected --mu LOW:HIGH beside --map");
@@ -101,7 +134,7 @@ void run_windows(const PhasesCommand& command, const CLI::App& app, const Common
 }
 
 void run_doublings(const PhasesCommand& command, const CLI::App& app, const Common& common) {
-  refuse(app, {"--transient", "--steps", "--longest", "--tolerance"}, "with --doublings");
+  refuse(app, {"--transient", "--steps", "--longest", "--tolerance", "--plot", "--threads"}, "with --doublings");
   const maps::Family family = command.map.family();
   if (command.mu.empty() || !family.has_mu())
     throw UsageError("--doublings: expected --mu LOW:HIGH and a --map with mu in it");
@@ -127,11 +160,13 @@ void run_map(const PhasesCommand& command, const CLI::App& app, const Common& co
   TextOutput output(common.output);
   TableWriter table = table_writer(
       {{"mu", 0}, {"branch"}, {"starts"}, {"phase"}, {"period"}, {"exponent"}, {"x"}, {"escaped_at"}}, common, output);
+  PhasePlot picture;
   for (const double mu : values) {
     const maps::Polynomial map = family.at(mu);
     std::int64_t number = 0;
     for (const maps::Branch& branch : maps::branches(map, maps::critical_starts(map), command.options)) {
       const maps::Attractor& found = branch.attractor;
+      picture.point(mu, found);
       const bool gone = found.phase == maps::Phase::divergent;
       table.row({mu_cell(family, mu), ++number, branch.starts, std::string(maps::name_of(found.phase)),
                  found.period > 0 ? Cell(found.period) : Cell(), gone ? Cell() : Cell(found.exponent),
@@ -139,9 +174,11 @@ void run_map(const PhasesCommand& command, const CLI::App& app, const Common& co
     }
   }
   output.close();
+  if (command.plot.given()) picture.draw(command.plot, "Phases of " + command.map.text);
 }
 
-void run_phases(const PhasesCommand& command, const CLI::App& app, const Common& common) {
+void run_phases(PhasesCommand& command, const CLI::App& app, const Common& common) {
+  command.plot.check(common);
   if (command.windows) {
     run_windows(command, app, common);
     return;
@@ -151,12 +188,13 @@ void run_phases(const PhasesCommand& command, const CLI::App& app, const Common&
     return;
   }
   const std::vector<double> values = command.mu.empty() ? std::vector<double>{} : parse_values("--mu", command.mu);
-  for (const char* option : {"--transient", "--steps", "--longest", "--tolerance"})
+  for (const char* option : {"--transient", "--steps", "--longest", "--tolerance", "--plot"})
     if (values.empty() && app.count(option) > 0) throw UsageError("{} has no effect without --mu", option);
   if (!values.empty() && app.count("--doublings") > 0) throw UsageError("--doublings has no effect with --mu");
   if (!values.empty() && !(values.front() > 0))
     throw UsageError("--mu: phases are defined for mu above 0, found {:g}", values.front());
   TextOutput output(common.output);
+  PhasePlot picture;
   if (values.empty()) {
     TableWriter table = table_writer(
         {{"from"}, {"to"}, {"mu", 14}, {"closed_form", 14}, {"difference", 2}, {"ratio", 7}}, common, output);
@@ -174,6 +212,7 @@ void run_phases(const PhasesCommand& command, const CLI::App& app, const Common&
         table_writer({{"mu", 0}, {"phase"}, {"period"}, {"exponent"}, {"e"}, {"escaped_at"}}, common, output);
     for (const double mu : values) {
       const maps::Attractor found = maps::classify(mu, command.options);
+      picture.point(mu, found);
       const bool gone = found.phase == maps::Phase::divergent;
       table.row({mu, std::string(maps::name_of(found.phase)), found.period > 0 ? Cell(found.period) : Cell(),
                  gone ? Cell() : Cell(found.exponent), gone ? Cell() : Cell(found.e),
@@ -181,6 +220,7 @@ void run_phases(const PhasesCommand& command, const CLI::App& app, const Common&
     }
   }
   output.close();
+  if (command.plot.given()) picture.draw(command.plot, "Phases on the balanced line");
 }
 
 } // namespace

@@ -1,5 +1,5 @@
 // bifurcate switching. Ensembles under random steps: mini-batches.
-#include "bifurcate/subcommands.h"
+#include "bifurcate/plot_option.h"
 
 #include "base/number.h"
 #include "maps/switching.h"
@@ -11,6 +11,7 @@ namespace noether {
 namespace {
 
 struct SwitchingCommand {
+  PlotOption plot;
   maps::SwitchingOptions options;
   std::vector<std::string> batches;
   std::string draw = "gaussian", histogram;
@@ -37,6 +38,7 @@ CLI::App* add_switching(CLI::App& app, Common& common, SwitchingCommand& command
   add_count(*switching, "--steps", command.options.steps, "Steps", 10, 1 << 30);
   switching->add_option("--histogram", command.histogram, "A table of the orbits that first escaped at each step")
       ->type_name("FILE");
+  command.plot.add(*switching, "Draw the probability of having escaped by each step, a curve for each batch");
   add_seed(*switching, common);
   add_threads(*switching, common);
   add_json(*switching, common);
@@ -46,6 +48,7 @@ CLI::App* add_switching(CLI::App& app, Common& common, SwitchingCommand& command
 
 void run_switching(SwitchingCommand& command, const Common& common) {
   maps::SwitchingOptions& options = command.options;
+  command.plot.check(common);
   options.draw = maps::draw_of(command.draw);
   options.seed = common.seed;
   options.threads = common.thread_count();
@@ -76,6 +79,9 @@ void run_switching(SwitchingCommand& command, const Common& common) {
                                     {"across_stderr", 2},
                                     {"balanced_escaped"}},
                                    common, output);
+  std::string script = "set title 'Escape under mini-batches'\nset xlabel 'step'\nset ylabel 'share that has escaped'\n"
+                       "set grid\nset yrange [0:1.02]\nset key left top\n",
+              data;
   for (const std::int64_t batch : batches) {
     options.batch = batch;
     const maps::Switching found = maps::switching(options);
@@ -83,16 +89,21 @@ void run_switching(SwitchingCommand& command, const Common& common) {
     table.row({options.mu, batch, options.orbits, options.steps, found.escaped, found.probability.value,
                found.probability.low, found.probability.high, known(found.mean_first_escape), known(found.across),
                known(found.across_stderr), found.balanced_escaped});
+    script += fmt::format("{}'-' with steps linewidth 2 title 'batch {}'", data.empty() ? "plot " : ", ", batch);
+    data += "0 0\n";
     std::int64_t so_far = 0;
-    for (std::int64_t n = 1; histogram_table && n <= options.steps; ++n) {
+    for (std::int64_t n = 1; (histogram_table || command.plot.given()) && n <= options.steps; ++n) {
       const std::int64_t count = found.first_escape[static_cast<std::size_t>(n)];
       so_far += count;
-      if (count > 0)
-        histogram_table->row({batch, n, count, static_cast<double>(so_far) / static_cast<double>(options.orbits)});
+      const double share = static_cast<double>(so_far) / static_cast<double>(options.orbits);
+      if (count > 0) data += fmt::format("{} {}\n", n, share);
+      if (count > 0 && histogram_table) histogram_table->row({batch, n, count, share});
     }
+    data += fmt::format("{} {}\ne\n", options.steps, found.probability.value);
   }
   if (histogram) histogram->close();
   output.close();
+  if (command.plot.given()) plot::draw(command.plot.path, script + "\n" + data);
 }
 
 } // namespace

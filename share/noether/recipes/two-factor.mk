@@ -90,9 +90,9 @@ $(OUT)/sides.tsv: | $(OUT)
 	  awk -F '	' -v OFS='	' 'NR == 1 { next } $$3 == 0 { ++orbits; side = $$9 < 0; inside += side; next } ($$9 < 0) != side { ++changes } \
 	    { ++steps } END { print "orbits", "inside", "steps", "changes"; print orbits, inside, steps, changes + 0 }' > $@
 $(OUT)/basin-%.tsv $(OUT)/basin-%.png &: | $(OUT)
-	$(bifurcate) basins --mu $* --x=-2.2:2.2 --y=-2.2:2.2 --size $(SIZE) --picture $(OUT)/basin-$*.png -j $(THREADS) -o $(OUT)/basin-$*.tsv
+	$(bifurcate) basins --mu $* --x=-2.2:2.2 --y=-2.2:2.2 --size $(SIZE) --plot $(OUT)/basin-$*.png -j $(THREADS) -o $(OUT)/basin-$*.tsv
 $(OUT)/minima.png: | $(OUT)
-	$(bifurcate) basins --over-mu --x 0:2.1 --y=-2:2 --size $(SIZE) --picture $@ -j $(THREADS) -o $(OUT)/minima.tsv
+	$(bifurcate) basins --over-mu --x 0:2.1 --y=-2:2 --size $(SIZE) --plot $@ -j $(THREADS) -o $(OUT)/minima.tsv
 
 # Section 5: mini-batches. Noise about a stable step that drives orbits out; and noise under which the balanced line no longer attracts.
 $(OUT)/switching-noise.tsv: | $(OUT)
