@@ -26,8 +26,9 @@ struct Start {
 };
 
 Start start_of(const BasinOptions& options, std::int64_t index) {
-  const double x = options.x.at(index % options.x.count), y = options.y.at(index / options.x.count);
-  if (!options.over_mu) return {options.mu, {x, y}};
+  const std::int64_t row = index / options.x.count;
+  const double x = options.x.at(index % options.x.count), y = options.y.at(row % options.y.count);
+  if (!options.over_mu) return {mu_of(options, row / options.y.count), {x, y}};
   // ab = mu + offset, a - b = w0
   const double sum = std::sqrt(y * y + 4 * std::max(0.0, x + options.offset));
   return {x, {(sum + y) / 2, (sum - y) / 2}};
@@ -147,13 +148,24 @@ std::string name_of(Fate fate) {
   return kNames[static_cast<std::size_t>(fate)];
 }
 
+std::int64_t layers_of(const BasinOptions& options) {
+  return options.stack.empty() ? 1 : static_cast<std::int64_t>(options.stack.size());
+}
+
+double mu_of(const BasinOptions& options, std::int64_t layer) {
+  return options.stack.empty() ? options.mu : options.stack[static_cast<std::size_t>(layer)];
+}
+
 Basins basins(const BasinOptions& options, Reporter& reporter) {
-  const std::int64_t cells = options.x.count * options.y.count;
+  const std::int64_t cells = layers_of(options) * options.x.count * options.y.count;
   // Before the work: memory that is promised but not there would end the program in the middle of it.
-  const std::int64_t needed = 6 * cells, there = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+  const double there = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)),
+               needed = 6.0 * static_cast<double>(layers_of(options)) * static_cast<double>(options.x.count) *
+                        static_cast<double>(options.y.count);
   if (needed > there)
-    throw Error("a grid of {} x {} needs {} bytes of memory, and there are {}", options.x.count, options.y.count,
-                needed, there);
+    throw Error("a grid of {}{} x {} needs {:.0f} bytes of memory, and there are {:.0f}",
+                layers_of(options) > 1 ? fmt::format("{} x ", layers_of(options)) : "", options.x.count,
+                options.y.count, needed, there);
   Basins out;
   out.fate.resize(static_cast<std::size_t>(cells));
   out.steps.resize(static_cast<std::size_t>(cells));
@@ -172,18 +184,17 @@ Basins basins(const BasinOptions& options, Reporter& reporter) {
   return out;
 }
 
-std::vector<Area> areas(const Basins& basins, const BasinOptions& options) {
+std::vector<Area> areas(const Basins& basins, const BasinOptions& options, std::int64_t layer) {
   std::array<Area, 4> found{};
   const std::int64_t width = options.x.count, height = options.y.count;
   const double cell =
       (options.x.high - options.x.low) * (options.y.high - options.y.low) / static_cast<double>(width * height);
+  const Fate* fates = basins.fate.data() + layer * width * height;
   for (std::int64_t i = 0; i < width * height; ++i) {
-    const Fate fate = basins.fate[static_cast<std::size_t>(i)];
+    const Fate fate = fates[i];
     Area& area = found[static_cast<std::size_t>(fate)];
     ++area.cells;
-    const auto differs = [&](bool exists, std::int64_t other) {
-      return exists && basins.fate[static_cast<std::size_t>(other)] != fate;
-    };
+    const auto differs = [&](bool exists, std::int64_t other) { return exists && fates[other] != fate; };
     if (differs(i % width > 0, i - 1) || differs(i % width + 1 < width, i + 1) || differs(i >= width, i - width) ||
         differs(i + width < width * height, i + width))
       area.error += cell / 2;

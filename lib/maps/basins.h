@@ -23,8 +23,9 @@ struct Axis {
 };
 
 struct BasinOptions {
-  bool over_mu = false; ///< x is mu and y the imbalance w0 of a start on the zero-error curve; else x is a0, y b0
-  double mu = 0.8;      ///< where it is not over mu
+  bool over_mu = false;      ///< x is mu and y the imbalance w0 of a start on the zero-error curve; else x is a0, y b0
+  double mu = 0.8;           ///< where it is not over mu
+  std::vector<double> stack; ///< mu of several grids, one after another; none: one grid
   Axis x, y;
   std::int64_t steps = 2000, longest = 16; ///< the limit, and the longest period that is looked for
   double tolerance = 1e-9;                 ///< of |e| for convergence, and of a cycle's closing
@@ -32,7 +33,11 @@ struct BasinOptions {
   int threads = 1;
 };
 
-/// Row by row, y[0] first: [y.count, x.count].
+/// How many grids there are, and the mu of one.
+std::int64_t layers_of(const BasinOptions& options);
+double mu_of(const BasinOptions& options, std::int64_t layer);
+
+/// Grid by grid, row by row, y[0] first: [layers, y.count, x.count].
 struct Basins {
   std::vector<Fate> fate;
   std::vector<std::uint32_t> steps; ///< until |e| <= tolerance, or until it was beyond kEscape; else the limit
@@ -43,14 +48,14 @@ struct Basins {
 /// into memory.
 Basins basins(const BasinOptions& options, Reporter& reporter);
 
-/// How much of the grid has each fate: by the count of cells, and off by at most half the area of the cells that have
+/// How much of a grid has each fate: by the count of cells, and off by at most half the area of the cells that have
 /// a neighbour of another fate.
 struct Area {
   Fate fate = Fate::undecided;
   std::int64_t cells = 0;
   double fraction = 0, area = 0, error = 0;
 };
-std::vector<Area> areas(const Basins& basins, const BasinOptions& options);
+std::vector<Area> areas(const Basins& basins, const BasinOptions& options, std::int64_t layer = 0);
 
 std::string name_of(Fate fate);
 

@@ -69,7 +69,7 @@ void draw(const std::string& path, const std::string& script, const Image& image
   const double width = (x[1] - x[0]) / static_cast<double>(image.width),
                height = (y[1] - y[0]) / static_cast<double>(image.height);
   // gnuplot counts rows from the bottom, and places the middles of pixels.
-  draw(path, fmt::format("{}\nset xrange [{}:{}]\nset yrange [{}:{}]\nset tics out\nplot {} binary filetype=png "
+  draw(path, fmt::format("{}\nset xrange [{}:{}]\nset yrange [{}:{}]\nplot {} binary filetype=png "
                          "origin=({}, {}) dx={} dy={} with rgbimage notitle\n",
                          script, x[0], x[1], y[0], y[1], quoted(pixels.path()), x[0] + width / 2, y[0] + height / 2,
                          width, height));

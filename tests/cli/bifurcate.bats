@@ -222,6 +222,27 @@ near() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a - b; exit !(d <= by &
   [ "$(od -An -t x1 -j 16 -N 8 e.png | tr -d ' ')" = 000003e800000280 ]
 }
 
+@test "basins of several mu: a stack, as tables, grid and picture; each layer that of its mu" {
+  noether bifurcate basins --mu 0.4:1.6:3 --size 60x40 --grid stack.h5 --plot stack.png > table.tsv
+  noether bifurcate basins --mu 1 --size 60x40 --grid one.h5 > one.tsv
+  [ "$(awk -F'\t' 'NR > 1' one.tsv)" = "$(awk -F'\t' '$6 == 1' table.tsv)" ]
+  [ "$(wc -l < table.tsv)" = 13 ]
+  h5dump -H -d /basins/fate stack.h5 | grep -q '( 3, 40, 60 )'
+  h5dump -d /basins/mu -y stack.h5 | grep -q '0.4, 1, 1.6'
+  numbers() { sed -n '/DATA {/,/^   }/p' | grep -o '[0-9]\+'; }
+  h5dump -y -w 0 -d /basins/steps -s 1,0,0 -c 1,40,60 stack.h5 | numbers > layer
+  h5dump -y -w 0 -d /basins/steps one.h5 | numbers > single
+  [ "$(wc -l < single)" = 2400 ]
+  cmp layer single
+  # 60 and 20 aside; 20 tall and two gaps of 10.
+  [ "$(od -An -t x1 -j 16 -N 8 stack.png | tr -d ' ')" = 0000005000000028 ]
+  noether bifurcate basins --mu 0.4:1.6:3 --size 60 --plot - > sketch
+  [ "$(grep -c '^mu = ' sketch)" = 3 ]
+  command -v gnuplot || skip "no gnuplot"
+  noether bifurcate basins --mu 0.4:1.6:3 --size 60 --plot stack.svg > table.tsv
+  grep -q 'mu = 1.6' stack.svg
+}
+
 @test "a misuse ends with 2 and one line that says what to do" {
   check() {
     run -2 --separate-stderr noether bifurcate "${@:2}"

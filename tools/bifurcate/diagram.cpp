@@ -126,7 +126,7 @@ void draw(const DiagramCommand& command, const maps::Diagram& found, const maps:
     plot::write_png(command.plot.path, image);
   else
     plot::draw(command.plot.path,
-               fmt::format("set title {}\nset xlabel 'mu'\nset ylabel {}",
+               fmt::format("set title {}\nset xlabel 'mu'\nset ylabel {}\nset tics out",
                            plot::quoted(command.map.given() ? command.map.text : "Attractors on the balanced line"),
                            command.map.given() ? "'x'" : "'e'"),
                image, x, y);

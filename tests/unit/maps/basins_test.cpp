@@ -104,6 +104,31 @@ TEST(Basins, FindPeriods) {
   EXPECT_GT(twos, 700); // of 961
 }
 
+TEST(Basins, OfAStackAreThoseOfEachMu) {
+  BasinOptions options = small(0.8);
+  options.stack = {0.4, 1.1, 1.9};
+  options.threads = 3;
+  const Basins all = run(options);
+  const auto cells = static_cast<std::size_t>(options.x.count * options.y.count);
+  ASSERT_EQ(all.fate.size(), 3 * cells);
+  for (std::size_t layer = 0; layer < 3; ++layer) {
+    const BasinOptions single = small(options.stack[layer]);
+    const Basins one = run(single);
+    const auto part = [&](const auto& values) {
+      return std::vector(values.begin() + static_cast<std::ptrdiff_t>(layer * cells),
+                         values.begin() + static_cast<std::ptrdiff_t>((layer + 1) * cells));
+    };
+    EXPECT_EQ(part(all.fate), one.fate);
+    EXPECT_EQ(part(all.steps), one.steps);
+    EXPECT_EQ(part(all.period), one.period);
+    const std::vector<Area> a = areas(all, options, static_cast<std::int64_t>(layer)), b = areas(one, single);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      EXPECT_EQ(a[i].cells, b[i].cells);
+      EXPECT_EQ(a[i].error, b[i].error);
+    }
+  }
+}
+
 // A minimum with imbalance w is stable below mu = 1 - w^2 / 2.
 TEST(Basins, OverMuShowWhereMinimaLoseStability) {
   BasinOptions options;
