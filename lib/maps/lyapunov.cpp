@@ -95,7 +95,7 @@ template <class Run> Lyapunov over_blocks(const LyapunovOptions& options, const 
   result.across = mean(blocks, [](const Block& block) { return block.across; });
   for (const Block& block : blocks) {
     result.escaped += block.escaped ? 1 : 0;
-    result.superstable += !block.escaped && std::isinf(block.along) ? 1 : 0;
+    result.superstable += !block.escaped && (std::isinf(block.along) || std::isinf(block.across)) ? 1 : 0;
   }
   return result;
 }

@@ -28,7 +28,7 @@ struct Exponent {
 };
 struct Lyapunov {
   Exponent along, across;       ///< the locus: its own expansion, and that of what leaves it
-  std::int64_t superstable = 0; ///< blocks whose exponent along is -infinity; left out of the mean
+  std::int64_t superstable = 0; ///< blocks of which an exponent is -infinity; left out of its mean
   std::int64_t escaped = 0;     ///< blocks that diverged; left out of both
   std::int64_t blocks = 0;
 };

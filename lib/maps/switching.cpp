@@ -104,15 +104,22 @@ Switching switching(const SwitchingOptions& options) {
       ++found.balanced_escaped;
       continue;
     }
+    if (std::isinf(orbit.across)) {
+      ++found.superstable;
+      continue;
+    }
     ++kept;
     sum += orbit.across;
   }
   const double nan = std::numeric_limits<double>::quiet_NaN();
   found.probability = share_of(found.escaped, options.orbits);
   found.mean_first_escape = found.escaped > 0 ? steps / static_cast<double>(found.escaped) : nan;
-  found.across = kept > 0 ? sum / static_cast<double>(kept) : nan;
+  found.across = kept > 0                ? sum / static_cast<double>(kept)
+                 : found.superstable > 0 ? -std::numeric_limits<double>::infinity()
+                                         : nan;
   for (const Orbit& orbit : orbits)
-    if (!orbit.balanced_escaped) squares += (orbit.across - found.across) * (orbit.across - found.across);
+    if (!orbit.balanced_escaped && !std::isinf(orbit.across))
+      squares += (orbit.across - found.across) * (orbit.across - found.across);
   found.across_stderr = kept > 1 ? std::sqrt(squares / static_cast<double>(kept - 1) / static_cast<double>(kept)) : nan;
   return found;
 }

@@ -36,7 +36,8 @@ struct Switching {
   std::vector<std::int64_t> first_escape; ///< [steps + 1]: orbits that first exceeded kEscape after so many steps
   double mean_first_escape = 0;           ///< of those that escaped; nan for none
   double across = 0, across_stderr = 0; ///< mean ln |1 + e| of an orbit on the balanced line, over orbits; nan for none
-  std::int64_t balanced_escaped = 0;    ///< of those, left out of it
+  std::int64_t superstable = 0; ///< orbits where it is -infinity, as they came through e = -1; left out of the mean
+  std::int64_t balanced_escaped = 0; ///< of those, left out of it
 };
 /// The same for any number of threads. The exponent across is that of a = b = (a + b) / 2 under the same draws, over
 /// the steps after the first tenth.

@@ -77,7 +77,8 @@ void run_switching(SwitchingCommand& command, const Common& common) {
                                     {"mean_first_escape"},
                                     {"across"},
                                     {"across_stderr", 2},
-                                    {"balanced_escaped"}},
+                                    {"balanced_escaped"},
+                                    {"superstable"}},
                                    common, output);
   std::string script = "set title 'Escape under mini-batches'\nset xlabel 'step'\nset ylabel 'share that has escaped'\n"
                        "set grid\nset yrange [0:1.02]\nset key left top\n",
@@ -88,7 +89,7 @@ void run_switching(SwitchingCommand& command, const Common& common) {
     const auto known = [](double value) { return std::isnan(value) ? Cell() : Cell(value); };
     table.row({options.mu, batch, options.orbits, options.steps, found.escaped, found.probability.value,
                found.probability.low, found.probability.high, known(found.mean_first_escape), known(found.across),
-               known(found.across_stderr), found.balanced_escaped});
+               known(found.across_stderr), found.balanced_escaped, found.superstable});
     script += fmt::format("{}'-' with steps linewidth 2 title 'batch {}'", data.empty() ? "plot " : ", ", batch);
     data += "0 0\n";
     std::int64_t so_far = 0;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 namespace noether::maps {
@@ -84,6 +85,20 @@ TEST(Switching, IsTheSameOnAnyNumberOfThreadsAndLargerBatchesEscapeLess) {
 }
 
 // Wilson's interval, from its definition: p at its ends is z standard errors (of that p) away from the estimate.
+// At a = b = 0 nothing moves, and each step multiplies the imbalance by 1 - nu: by 1 or 0 at even odds here. Of the
+// nine steps that count one orbit in 512 sees no 0; of the others the exponent is -infinity.
+TEST(Switching, LeavesSuperstableOrbitsOutOfTheMeanAndCountsThem) {
+  SwitchingOptions options{
+      .mu = 0.5, .nu_deviation = 0.5, .draw = Draw::two_point, .a = 0, .b = 0, .orbits = 20000, .steps = 10};
+  const Switching found = switching(options);
+  const auto kept = static_cast<double>(options.orbits - found.superstable);
+  EXPECT_NEAR(kept, 20000 / 512.0, 4 * std::sqrt(20000 / 512.0));
+  EXPECT_EQ(found.across, 0);
+  EXPECT_EQ(found.across_stderr, 0);
+  options.orbits = 4;
+  EXPECT_EQ(switching(options).across, -std::numeric_limits<double>::infinity());
+}
+
 TEST(ShareOf, IsWilsonsInterval) {
   for (const auto& [count, all] : {std::pair{0, 50}, std::pair{7, 50}, std::pair{500, 1000}, std::pair{50, 50}}) {
     const Share share = share_of(count, all);
